@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Says to others that a stop runs or has run: an entry per running stop, a counter of stops, and the last verdict.
+// Everything is below /run/ai-tools, which is root's. Nobody waits for any of it, and none of it can stop a stop.
+
+import { isDead, readStatus, startTicksOf } from "./census.ts";
+import { type Host, isErrno } from "./kernel.ts";
+import { decimal } from "./proc-files.ts";
+import { chmodPath, runProgram } from "./programs.ts";
+import { limits } from "./limits.ts";
+
+const runDirectory = "/run/ai-tools";
+const stopDirectory = `${runDirectory}/stop`;
+const restoreNote = `${stopDirectory}/restore-wanted`;
+/** Its size is the number of stops since boot, so that no raise is lost between two that write at once. */
+const counterPath = `${stopDirectory}/count`;
+export const lastStopPath = `${runDirectory}/last-stop.json`;
+
+/** Announces this stop; returns the path of its entry. */
+export function announceStop(host: Host): string {
+  host.makeDirectory(runDirectory, 0o755);
+  host.makeDirectory(stopDirectory, 0o755);
+  const entry = `${stopDirectory}/${host.pid}-${startTicksOf(host, host.pid) ?? 0}`;
+  host.createFile(entry, "", 0o644);
+  host.appendFile(counterPath, ".", 0o644);
+  return entry;
+}
+
+/** Takes the entry back; from then on this stop counts as over. */
+export function withdrawStop(host: Host, entry: string): void {
+  host.remove(entry);
+}
+
+/** Whether another stop runs: an entry counts only while the process that made it lives. */
+export function isAnotherStopRunning(host: Host, ownEntry: string): boolean {
+  const names = host.list(stopDirectory);
+  if (isErrno(names)) return false;
+  return names.some((name) => {
+    const [pid, startTicks, more] = name.split("-").map(decimal);
+    if (pid === undefined || startTicks === undefined || more !== undefined) return false;
+    if (`${stopDirectory}/${name}` === ownEntry) return false;
+    const status = readStatus(host, pid);
+    return typeof status === "object" && !isDead(status) && startTicksOf(host, pid) === startTicks;
+  });
+}
+
+/** Leaves the note that the user manager ran and should come back. */
+export function wantRestore(host: Host): void {
+  host.createFile(restoreNote, "", 0o644);
+}
+
+/** Whether a note is there and this stop is the one that took it. */
+export function takeRestoreNote(host: Host): boolean {
+  return host.remove(restoreNote) === 0;
+}
+
+/** What programs learn that only need to know that a stop happened. */
+export interface LastStop {
+  run: string;
+  time: string;
+  caller: string;
+  verdict: string;
+  exitCode: number;
+}
+
+/** Replaces the record of the last stop. A caller's umask may have made it root's alone: then it is opened to readers. */
+export async function writeLastStop(host: Host, last: LastStop): Promise<void> {
+  host.replaceFile(lastStopPath, `${JSON.stringify(last)}\n`, 0o644);
+  const stat = host.lstat(lastStopPath);
+  if (isErrno(stat) || (stat.mode & 0o444) === 0o444) return;
+  await runProgram(host, [chmodPath, "0644", lastStopPath], host.nowMs() + limits.reportMs);
+}

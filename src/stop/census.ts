@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions only: who of the account is alive. The list of processes is read first, the last allocated pid after it, and
+// then they are looked at newest first, so that a chain of forks runs into the census instead of away from it.
+
+import { type Identity, isOfAccount } from "./identity.ts";
+import { ENOENT, ESRCH, isErrno, type KernelView } from "./kernel.ts";
+import { limits } from "./limits.ts";
+import { decimal, type ProcessStatus, parseCgroupPath, parseLastPid, parseStat, parseStatus } from "./proc-files.ts";
+import { isInSlice, type Slice } from "./slice.ts";
+
+/** Whom a census looks for. */
+export interface Scope {
+  identity: Identity;
+  slice: Slice;
+}
+
+/** A process that counts, or that is named though it does not. */
+export interface Found {
+  pid: number;
+  status: ProcessStatus;
+  /** Path in the hierarchy; undefined when it was not read. */
+  cgroup: string | undefined;
+  /** Start time in clock ticks; undefined when it was not asked for or could not be read. */
+  startTicks: number | undefined;
+  /** Terminal device, 0 for none; undefined when it was not asked for. */
+  terminal: number | undefined;
+}
+
+export interface Census {
+  /** Alive, and signalled when this census acts. */
+  alive: Found[];
+  /** Alive, but possibly a bystander: counted, never signalled, looked at again. */
+  held: Found[];
+  /** Dead and waiting for their parent. */
+  unreaped: Found[];
+  /** Never counted and never signalled, with the reason. */
+  bystanders: { found: Found; reason: string }[];
+  /** Processes whose status could not be read: they could be anybody's, so they count. */
+  unreadable: number[];
+  /** Every process was looked at within the limit. */
+  complete: boolean;
+}
+
+export interface CensusOptions {
+  /** `nowMs` after which it is cut off. */
+  deadlineMs: number;
+  /**
+   * Milliseconds that reading cgroup path, start time and terminal of the matches may cost altogether; none without.
+   * Kill and verdict never need them, and a match is signalled before they are read.
+   */
+  detailsMs?: number;
+  /** Matches whose details are of interest; all without. */
+  detailsOf?: (pid: number) => boolean;
+  /** Called for each living match before the next process is read. */
+  onAlive?: (found: Found) => void;
+}
+
+/** Looks at every process of the host once. */
+export function takeCensus(view: KernelView, scope: Scope, options: CensusOptions): Census {
+  const census: Census = { alive: [], held: [], unreaped: [], bystanders: [], unreadable: [], complete: true };
+  const order = newestFirst(view);
+  if (order === undefined) return { ...census, complete: false };
+  const seen = new Set<number>();
+  const budget = { leftMs: options.detailsMs ?? 0 };
+  for (const pid of order) {
+    if (view.nowMs() >= options.deadlineMs) return { ...census, complete: false };
+    const found = lookAt(view, scope, census, pid, seen, options.onAlive);
+    if (found !== undefined && (options.detailsOf?.(found.pid) ?? true)) addDetails(view, found, budget);
+  }
+  return census;
+}
+
+/** Whether a census found nobody, wholly. */
+export function isEmpty(census: Census): boolean {
+  return census.complete && census.alive.length + census.held.length + census.unreadable.length === 0;
+}
+
+/**
+ * Pids in the order of looking. The list is read before the last pid L: whatever is born between the two is in the gap
+ * above the highest listed number. Numbers above L are from before the numbers wrapped, hence the oldest.
+ */
+function newestFirst(view: KernelView): number[] | undefined {
+  const names = view.list("/proc");
+  if (isErrno(names)) return undefined;
+  const listed: number[] = [];
+  for (const name of names) {
+    const pid = decimal(name);
+    if (pid !== undefined) listed.push(pid);
+  }
+  listed.sort((a, b) => b - a);
+  const last = lastPid(view) ?? listed[0] ?? 0;
+  const upToLast = listed.filter((pid) => pid <= last);
+  const order: number[] = [];
+  const gapEnd = Math.max(upToLast[0] ?? 0, last - limits.gapPids);
+  for (let pid = last; pid > gapEnd; pid--) order.push(pid);
+  for (const pid of upToLast) order.push(pid);
+  for (const pid of listed) if (pid > last) order.push(pid);
+  return order;
+}
+
+/** The last pid that the kernel gave to anything; undefined when it cannot be read. */
+export function lastPid(view: KernelView): number | undefined {
+  const loadavg = view.readText("/proc/loadavg");
+  return isErrno(loadavg) ? undefined : parseLastPid(loadavg);
+}
+
+function lookAt(
+  view: KernelView,
+  scope: Scope,
+  census: Census,
+  number: number,
+  seen: Set<number>,
+  onAlive: ((found: Found) => void) | undefined,
+): Found | undefined {
+  if (number === view.pid || number <= 1 || seen.has(number)) return undefined;
+  let pid = number;
+  let status = readStatus(view, pid);
+  if (typeof status === "object" && status.tgid !== pid) {
+    // A number of the gap can be a thread; its process counts, once.
+    pid = status.tgid;
+    if (pid === view.pid || pid <= 1 || seen.has(pid)) return undefined;
+    status = readStatus(view, pid);
+  }
+  seen.add(pid);
+  if (status === "gone") return undefined;
+  if (status === "unreadable") {
+    census.unreadable.push(pid);
+    return undefined;
+  }
+  const verdict = judge(view, scope, pid, status);
+  if (verdict.kind === "stranger") return undefined;
+  const found: Found = { pid, status, cgroup: verdict.cgroup, startTicks: undefined, terminal: undefined };
+  if (verdict.kind === "alive") onAlive?.(found);
+  if (verdict.kind === "bystander") census.bystanders.push({ found, reason: verdict.reason });
+  else if (isDead(status)) census.unreaped.push(found);
+  else if (verdict.kind === "held") census.held.push(found);
+  else census.alive.push(found);
+  return found;
+}
+
+/** Dead is a zombie without another thread, in one reading: the leader of a living group shows `Z` as well. */
+export function isDead(status: ProcessStatus): boolean {
+  return status.state === "Z" && status.threads === 1;
+}
+
+/** Reads a status until it is settled; `X` and `Threads: 0` are between states. Only ENOENT and ESRCH mean gone. */
+export function readStatus(view: KernelView, pid: number): ProcessStatus | "gone" | "unreadable" {
+  let status: ProcessStatus | undefined;
+  for (let reading = 0; reading < limits.unsettledReadings; reading++) {
+    const text = view.readText(`/proc/${pid}/status`);
+    if (text === ENOENT || text === ESRCH) return "gone";
+    status = isErrno(text) ? undefined : parseStatus(text);
+    if (status !== undefined && status.state !== "X" && status.threads !== 0) return status;
+  }
+  return status ?? "unreadable";
+}
+
+type Verdict =
+  | { kind: "stranger" }
+  | { kind: "alive" | "held"; cgroup: string | undefined }
+  | { kind: "bystander"; cgroup: string | undefined; reason: string };
+
+/** Whether a process counts. Outside the slice its uids decide, inside it everything counts. */
+function judge(view: KernelView, scope: Scope, pid: number, status: ProcessStatus): Verdict {
+  const matches = status.uids.some((uid) => isOfAccount(scope.identity, uid));
+  const impersonated = matches && status.uids[0] === 0 && status.uids[2] === 0;
+  const namespaced = matches && status.pidNamespaces > 1;
+  if (matches && !impersonated && !namespaced) return { kind: "alive", cgroup: undefined };
+  const cgroup = readCgroup(view, pid);
+  if (cgroup !== undefined && isInSlice(scope.slice, cgroup)) return { kind: "alive", cgroup };
+  if (!matches) return { kind: "stranger" };
+  if (cgroup === undefined) return { kind: "held", cgroup };
+  if (impersonated) return { kind: "bystander", cgroup, reason: "a root process acting for the account" };
+  const container = isContainerProcess(view, pid, status);
+  if (container === "unknown") return { kind: "held", cgroup };
+  if (container) return { kind: "bystander", cgroup, reason: "a container's process with the same number" };
+  return { kind: "alive", cgroup };
+}
+
+/**
+ * A container engine's process: the number is the account's, the account is not. It lives in a pid namespace below, in
+ * the helper's own user namespace, and its first ancestor outside is a process of root other than PID 1. Neither alone
+ * proves it: a setuid sandbox leaves the user namespace, and CLONE_PARENT gives any parent.
+ */
+function isContainerProcess(view: KernelView, pid: number, status: ProcessStatus): boolean | "unknown" {
+  const own = view.readLink("/proc/self/ns/user");
+  const its = view.readLink(`/proc/${pid}/ns/user`);
+  if (isErrno(own) || isErrno(its)) return "unknown";
+  if (own !== its) return false;
+  let ancestor = status.parent;
+  for (let step = 0; step < limits.ancestors; step++) {
+    if (ancestor <= 1) return false;
+    const above = readStatus(view, ancestor);
+    if (typeof above === "string") return "unknown";
+    if (above.pidNamespaces === 1) return above.uids.every((uid) => uid === 0);
+    ancestor = above.parent;
+  }
+  return "unknown";
+}
+
+function readCgroup(view: KernelView, pid: number): string | undefined {
+  const text = view.readText(`/proc/${pid}/cgroup`);
+  return isErrno(text) ? undefined : parseCgroupPath(text);
+}
+
+function addDetails(view: KernelView, found: Found, budget: { leftMs: number }): void {
+  if (budget.leftMs <= 0) return;
+  const startMs = view.nowMs();
+  const stat = view.readText(`/proc/${found.pid}/stat`);
+  const parsed = isErrno(stat) ? undefined : parseStat(stat);
+  found.startTicks = parsed?.startTicks;
+  found.terminal = parsed?.terminal;
+  found.cgroup ??= readCgroup(view, found.pid);
+  budget.leftMs -= view.nowMs() - startMs;
+}
+
+/** Start time of a process that is to be recognised later; undefined when it is gone or cannot be read. */
+export function startTicksOf(view: KernelView, pid: number): number | undefined {
+  const stat = view.readText(`/proc/${pid}/stat`);
+  return isErrno(stat) ? undefined : parseStat(stat)?.startTicks;
+}
+
+/**
+ * Whether a process found earlier is still the same one and alive: same start time, and its uids still the account's or
+ * its place still the slice.
+ */
+export function isStillAlive(view: KernelView, scope: Scope, found: Found): boolean {
+  const status = readStatus(view, found.pid);
+  if (status === "gone") return false;
+  if (status === "unreadable") return true;
+  if (isDead(status)) return false;
+  const start = startTicksOf(view, found.pid);
+  if (start !== undefined && found.startTicks !== undefined && start !== found.startTicks) return false;
+  return judge(view, scope, found.pid, status).kind === "alive";
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consent: a person at a terminal is asked once, and the answer defaults to yes, since whoever pulls this lever in an
+// incident means it. Only `n` or `no` declines. A redirected input is never read.
+
+import type { Census } from "./census.ts";
+import type { StopRequest } from "./grammar.ts";
+import { type Host, isErrno, SIGINT, type Stream } from "./kernel.ts";
+import { limits } from "./limits.ts";
+import { parseStat } from "./proc-files.ts";
+
+/** How consent came. */
+export type Consent =
+  | "flag"
+  | "prompt"
+  | "fallback-prompt"
+  | "prompt-timeout"
+  | "unreadable"
+  | "shared-terminal"
+  | "no-tty";
+
+export type Answer = { kind: "go on"; consent: Consent; asked: boolean } | { kind: "declined" } | { kind: "interrupted" };
+
+const question = `Stop all of it now? [Y/n] (goes on by itself after ${limits.questionMs / 1_000} s) `;
+
+/** Asks, where there is somebody to ask. `tableShown` is false when the table was not taken by the terminal or pipe. */
+export async function askConsent(
+  host: Host,
+  request: StopRequest,
+  census: Census,
+  tableShown: boolean,
+): Promise<Answer> {
+  if (request.yes) return goOn("flag");
+  if (!host.isTerminal(0)) return goOn("no-tty");
+  if (sharesTerminal(host, census)) {
+    host.ignoreInterruptions([SIGINT]);
+    return goOn("shared-terminal");
+  }
+  if (!tableShown) return goOn("unreadable");
+  const stream: Stream = !request.json && host.isTerminal(1) ? "out" : "terminal";
+  host.discardTyped();
+  host.print(stream, question);
+  if (!(await host.flush(limits.tableMs))) return goOn("unreadable");
+  return waitForAnswer(host, stream);
+}
+
+function goOn(consent: Consent, asked = false): Answer {
+  return { kind: "go on", consent, asked };
+}
+
+async function waitForAnswer(host: Host, stream: Stream): Promise<Answer> {
+  const untilMs = host.nowMs() + limits.questionMs;
+  let line = "";
+  while (!line.includes("\n")) {
+    if (host.interruption() !== 0) return { kind: "interrupted" };
+    const typed = host.typed();
+    if (typed === undefined) return goOn("unreadable", true);
+    line += typed;
+    if (host.nowMs() >= untilMs) {
+      host.print(stream, "\nNo answer: going on.\n");
+      return goOn("prompt-timeout", true);
+    }
+    if (typed === "") await host.sleep(limits.keyboardPollMs);
+  }
+  const word = (line.split("\n")[0] ?? "").trim().toLowerCase();
+  if (word === "n" || word === "no") return { kind: "declined" };
+  return goOn(stream === "out" ? "prompt" : "fallback-prompt", true);
+}
+
+/** Whether a process that is to be stopped has the operator's own terminal: it could answer, or type Ctrl-C. */
+function sharesTerminal(host: Host, census: Census): boolean {
+  const stat = host.readText("/proc/self/stat");
+  const own = isErrno(stat) ? 0 : (parseStat(stat)?.terminal ?? 0);
+  const devices = [host.terminalDevice(), own].filter((device) => device !== 0);
+  return [...census.alive, ...census.held].some((found) => devices.includes(found.terminal ?? 0));
+}

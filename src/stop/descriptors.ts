@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reading and writing by descriptor, and the flags of open(2) that QuickJS has no names for. Text is one character per
+// byte in both directions, so that no byte is lost or mangled.
+
+import * as os from "os";
+import { EAGAIN, EIO, type Errno } from "./kernel.ts";
+
+/** Same value on every architecture of the package (asm-generic/fcntl.h). */
+export const O_NOCTTY = 0o400;
+export const O_NONBLOCK = 0o4000;
+/** 0o400000 in general, 0o100000 on ARM and PowerPC (arch/*\/include/uapi/asm/fcntl.h). */
+export const O_NOFOLLOW = isArmOrPowerpc() ? 0o100000 : 0o400000;
+
+const buffer = new ArrayBuffer(65_536);
+const bytes = new Uint8Array(buffer);
+
+/** The machine of the running executable: `e_machine`, two bytes at offset 18 of its ELF header. */
+function isArmOrPowerpc(): boolean {
+  const fd = os.open("/proc/self/exe", os.O_RDONLY);
+  if (fd < 0) return false;
+  const header = new ArrayBuffer(20);
+  os.read(fd, header, 0, 20);
+  os.close(fd);
+  const machine = new Uint8Array(header)[18];
+  // EM_PPC 20, EM_PPC64 21, EM_ARM 40, EM_AARCH64 183
+  return machine === 20 || machine === 21 || machine === 40 || machine === 183;
+}
+
+/** Path that opens again what a descriptor of this process refers to. */
+export function descriptorPath(fd: number): string {
+  return `/proc/self/fd/${fd}`;
+}
+
+/** Closes, whatever it says: there is nothing that a caller could do about it. */
+export function close(fd: number): void {
+  os.close(fd);
+}
+
+/** Bytes of the shared buffer as text. */
+function decode(count: number): string {
+  let text = "";
+  for (let at = 0; at < count; at += 4_096) {
+    text += String.fromCharCode.apply(null, bytes.subarray(at, Math.min(count, at + 4_096)) as unknown as number[]);
+  }
+  return text;
+}
+
+/** Reads until end of file; a file that never ends is cut off and told as EIO. */
+export function readWhole(fd: number, limitBytes: number): string | Errno {
+  let text = "";
+  for (;;) {
+    const count = os.read(fd, buffer, 0, buffer.byteLength);
+    if (count < 0) return -count;
+    if (count === 0) return text;
+    text += decode(count);
+    if (text.length > limitBytes) return EIO;
+  }
+}
+
+/** Reads what is there now: "" for nothing yet, undefined for end of file or an error. */
+export function readAvailable(fd: number): string | undefined {
+  const count = os.read(fd, buffer, 0, buffer.byteLength);
+  if (count === -EAGAIN) return "";
+  return count <= 0 ? undefined : decode(count);
+}
+
+/** One byte per character; everything that is written is ASCII. */
+export function encode(text: string): ArrayBuffer {
+  const out = new Uint8Array(text.length);
+  for (let index = 0; index < text.length; index++) out[index] = text.charCodeAt(index);
+  return out.buffer;
+}
+
+/** Writes all of it in one call; a short write is EIO. */
+export function writeWhole(fd: number, data: ArrayBuffer): Errno {
+  const count = os.write(fd, data, 0, data.byteLength);
+  if (count < 0) return -count;
+  return count === data.byteLength ? 0 : EIO;
+}
+
+/** A queue of bytes to a descriptor that does not block. */
+export class Outgoing {
+  #data = new ArrayBuffer(0);
+  #at = 0;
+  readonly #fd: number;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  add(text: string): void {
+    const rest = new Uint8Array(this.#data).subarray(this.#at);
+    const joined = new Uint8Array(rest.length + text.length);
+    joined.set(rest);
+    joined.set(new Uint8Array(encode(text)), rest.length);
+    this.#data = joined.buffer;
+    this.#at = 0;
+  }
+
+  /** Writes what is taken now; true when nothing is left. Nobody at the other end means that nothing is left. */
+  pump(): boolean {
+    while (this.#at < this.#data.byteLength) {
+      const count = os.write(this.#fd, this.#data, this.#at, this.#data.byteLength - this.#at);
+      if (count === -EAGAIN) return false;
+      if (count <= 0) this.drop();
+      else this.#at += count;
+    }
+    return true;
+  }
+
+  drop(): void {
+    this.#data = new ArrayBuffer(0);
+    this.#at = 0;
+  }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Acts on sessions: ask everything to end within one shared grace, then kill whatever is there and prove that it is
+// gone. Nothing in this file writes to a log, a service or a terminal that could block, and nothing here starts a process.
+
+import { type Census, type Found, isEmpty, isStillAlive, lastPid, type Scope, takeCensus } from "./census.ts";
+import { isErrno, type Kernel, SIGCONT, SIGKILL, SIGTERM } from "./kernel.ts";
+import { limits } from "./limits.ts";
+import { isPopulated, killSlice, refusalInWords } from "./slice.ts";
+
+/** What the grace saw. */
+export interface Grace {
+  /** The signal that interrupted it, or 0. */
+  interrupted: number;
+  /** Who was left when it was over; undefined when nobody could tell in time. */
+  left: Census | undefined;
+}
+
+/** Told about once a second while the grace runs: seconds left, processes of the first census that are still alive. */
+export type Progress = (secondsLeft: number, alive: number) => void;
+
+/**
+ * SIGTERM once to each process of the census, the deepest cgroup first so that no parent waits for a child that it still
+ * sees, then SIGCONT so that a stopped one can obey. One window for all of them, absolute, that nothing a session does
+ * moves. Newcomers get no signal: they are mostly what a session's own handler started to save its work.
+ */
+export async function terminateGracefully(
+  kernel: Kernel,
+  scope: Scope,
+  census: Census,
+  progress: Progress,
+): Promise<Grace> {
+  const deadlineMs = kernel.nowMs() + limits.graceMs;
+  const asked = deepestFirst(census.alive);
+  for (const found of asked) {
+    if (!isStillAlive(kernel, scope, found)) continue;
+    kernel.signal(found.pid, SIGTERM);
+    kernel.signal(found.pid, SIGCONT);
+  }
+  const interrupted = await waitUntilEmpty(kernel, scope, asked, deadlineMs, progress);
+  if (interrupted !== 0) return { interrupted, left: undefined };
+  const left = takeCensus(kernel, scope, {
+    deadlineMs: kernel.nowMs() + limits.leftoverMs,
+    detailsMs: limits.leftoverMs,
+  });
+  return { interrupted: 0, left: left.complete ? left : undefined };
+}
+
+function deepestFirst(found: readonly Found[]): Found[] {
+  const depth = (one: Found) => (one.cgroup ?? "").split("/").length;
+  return [...found].sort((a, b) => depth(b) - depth(a));
+}
+
+/** Polls the known processes first, and takes a census only when they are gone. Returns the signal of an interruption. */
+async function waitUntilEmpty(
+  kernel: Kernel,
+  scope: Scope,
+  asked: readonly Found[],
+  deadlineMs: number,
+  progress: Progress,
+): Promise<number> {
+  const startMs = kernel.nowMs();
+  let known = [...asked];
+  let nextProgressMs = startMs + limits.progressMs;
+  for (;;) {
+    while (known.length > 0 && !isStillAlive(kernel, scope, known[known.length - 1] as Found)) known.pop();
+    const nowMs = kernel.nowMs();
+    if (known.length === 0 && !isPopulated(kernel, scope.slice)) {
+      if (isEmpty(takeCensus(kernel, scope, { deadlineMs: Math.min(deadlineMs, nowMs + limits.leftoverMs) }))) return 0;
+    }
+    if (nowMs >= deadlineMs) return 0;
+    if (nowMs >= nextProgressMs) {
+      known = known.filter((found) => isStillAlive(kernel, scope, found));
+      progress(Math.ceil((deadlineMs - nowMs) / 1_000), known.length);
+      nextProgressMs += limits.progressMs;
+    }
+    await kernel.sleep(nowMs - startMs < limits.shortPollsMs ? limits.firstPollMs : limits.laterPollMs);
+    if (kernel.interruption() !== 0) return kernel.interruption();
+  }
+}
+
+/** What the kill did and what was seen afterwards. */
+export interface Kill {
+  /** Proved: nothing of the account is alive. */
+  proved: boolean;
+  /** The last census that was not cut off; undefined when every one was. */
+  last: Census | undefined;
+  /** The slice still said `populated 1`, or nobody could tell. */
+  slicePopulated: boolean;
+  /** Every process that got SIGKILL, by pid, as it was first seen. */
+  killed: ReadonlyMap<number, Found>;
+  /** Mechanisms that worked. */
+  mechanisms: ("cgroup-kill" | "per-pid")[];
+  /** Why the write to the slice did not work; undefined when it did or there was no slice. */
+  refusal: string | undefined;
+  passes: number;
+  /** Connections of hung FUSE daemons that were cut off. */
+  abortedConnections: string[];
+}
+
+/**
+ * Ends everything that is alive, and proves it. In every pass: one write to the slice, which ends what starves the helper
+ * and what hops between cgroups, then SIGKILL to each process of a fresh census, which ends what the write does not reach
+ * (a group whose leader has exited, strays). Each alone is defeated by something, so both run in every pass.
+ *
+ * `outside`: the helper has left the slice; where it could not, its own write would end it. `known`: pids that are in the
+ * table already; of the others the place is read for the report, after the signal and within a small budget.
+ */
+export async function killOutright(
+  kernel: Kernel,
+  scope: Scope,
+  outside: boolean,
+  known: ReadonlySet<number>,
+): Promise<Kill> {
+  const deadlineMs = kernel.nowMs() + limits.killMs;
+  const proof = new Proof();
+  const killed = new Map<number, Found>();
+  const kill: Kill = {
+    proved: false,
+    last: undefined,
+    slicePopulated: true,
+    killed,
+    mechanisms: [],
+    refusal: undefined,
+    passes: 0,
+    abortedConnections: [],
+  };
+  const killOne = (found: Found) => {
+    if (kernel.signal(found.pid, SIGKILL) === 0) use(kill, "per-pid");
+    if (!killed.has(found.pid)) killed.set(found.pid, found);
+  };
+  for (;;) {
+    kill.passes++;
+    const before = lastPid(kernel);
+    if (outside) killWholeSlice(kernel, scope, kill);
+    const detailsOf = (pid: number) => !known.has(pid);
+    const census = takeCensus(kernel, scope, { deadlineMs, onAlive: killOne, detailsMs: limits.killDetailsMs, detailsOf });
+    if (census.complete) kill.last = census;
+    kill.slicePopulated = isPopulated(kernel, scope.slice);
+    kill.proved = proof.add(isEmpty(census) && !kill.slicePopulated, before, lastPid(kernel));
+    const nowMs = kernel.nowMs();
+    if (kill.proved || nowMs >= deadlineMs) return kill;
+    if (deadlineMs - nowMs <= limits.fuseAbortMs) abortHungConnections(kernel, scope, census, kill);
+    if (!proof.begun) await kernel.sleep(kill.passes < 10 ? limits.firstPollMs : limits.laterPollMs);
+  }
+}
+
+function killWholeSlice(kernel: Kernel, scope: Scope, kill: Kill): void {
+  const write = killSlice(kernel, scope.slice);
+  if (write === "written") use(kill, "cgroup-kill");
+  else if (write !== "absent") kill.refusal = refusalInWords(write.refused);
+}
+
+function use(kill: Kill, mechanism: "cgroup-kill" | "per-pid"): void {
+  if (!kill.mechanisms.includes(mechanism)) kill.mechanisms.push(mechanism);
+}
+
+/**
+ * When empty looks are a proof: two in a row with the same last pid before the first and after the second, since then
+ * nothing was created in between; or ten in a row on a host that forks without pause.
+ */
+export class Proof {
+  #befores: (number | undefined)[] = [];
+
+  /** Whether the last look was empty. */
+  get begun(): boolean {
+    return this.#befores.length > 0;
+  }
+
+  /** Adds a look with the last pid before and after it; true when the looks so far are a proof. */
+  add(empty: boolean, before: number | undefined, after: number | undefined): boolean {
+    if (!empty) {
+      this.#befores = [];
+      return false;
+    }
+    this.#befores.push(before);
+    const count = this.#befores.length;
+    if (count >= limits.emptyCensusesOnBusyHost) return true;
+    const previous = this.#befores[count - 2];
+    return count >= 2 && previous !== undefined && previous === after;
+  }
+}
+
+/**
+ * Looks until it is proved that nothing counts, or until the limit. `excuse` takes processes out that came with the
+ * restored manager. Used after the kill; it acts on nothing.
+ */
+export async function proveEmpty(
+  kernel: Kernel,
+  scope: Scope,
+  limitMs: number,
+  excuse: (found: Found) => boolean,
+): Promise<{ proved: boolean; last: Census | undefined }> {
+  const deadlineMs = kernel.nowMs() + limitMs;
+  const proof = new Proof();
+  let last: Census | undefined;
+  for (;;) {
+    const before = lastPid(kernel);
+    const census = takeCensus(kernel, scope, { deadlineMs, detailsMs: limits.cgroupPathsMs });
+    const counted = census.alive.filter((found) => !excuse(found));
+    // The slice says only yes or no: with somebody excused in it, the census alone can tell about the others.
+    const quiet = counted.length < census.alive.length || !isPopulated(kernel, scope.slice);
+    census.alive = counted;
+    if (census.complete) last = census;
+    if (proof.add(isEmpty(census) && quiet, before, lastPid(kernel))) return { proved: true, last };
+    if (kernel.nowMs() >= deadlineMs) return { proved: false, last };
+    if (!proof.begun) await kernel.sleep(limits.laterPollMs);
+  }
+}
+
+/** What the kernel says about a survivor. */
+export interface Survivor {
+  found: Found;
+  state: string;
+  waitChannel: string;
+  tracer: number;
+}
+
+/** State, wait channel and tracer of whoever is still there, for the report. */
+export function describeSurvivors(kernel: Kernel, census: Census | undefined): Survivor[] {
+  return [...(census?.alive ?? []), ...(census?.held ?? [])].map((found) => ({
+    found,
+    state: found.status.state,
+    waitChannel: waitChannelOf(kernel, found.pid),
+    tracer: found.status.tracer,
+  }));
+}
+
+function waitChannelOf(kernel: Kernel, pid: number): string {
+  const channel = kernel.readText(`/proc/${pid}/wchan`);
+  return isErrno(channel) || channel === "" || channel === "0" ? "" : channel.trim();
+}
+
+/**
+ * A survivor that waits for a FUSE daemon of the account waits for ever; `abort` lets it go (fuse connections belong to
+ * whoever mounted them). Not where a container's process was excepted: its connections could have the same owner.
+ */
+function abortHungConnections(kernel: Kernel, scope: Scope, census: Census, kill: Kill): void {
+  if (kill.abortedConnections.length > 0) return;
+  if (census.bystanders.some(({ found }) => found.status.pidNamespaces > 1)) return;
+  if (!census.alive.some((found) => waitChannelOf(kernel, found.pid) === "request_wait_answer")) return;
+  const directory = "/sys/fs/fuse/connections";
+  const connections = kernel.list(directory);
+  if (isErrno(connections)) return;
+  for (const connection of connections) {
+    if (!/^[0-9]+$/.test(connection)) continue;
+    const stat = kernel.lstat(`${directory}/${connection}`);
+    if (isErrno(stat) || !scope.identity.numbers.has(stat.uid)) continue;
+    if (kernel.writeFile(`${directory}/${connection}/abort`, "1") === 0) kill.abortedConnections.push(connection);
+  }
+}

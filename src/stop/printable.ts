@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Text that somebody else chose (unit names, paths, commands) is made printable ASCII and short before a person or a log
+// sees it: no escape sequence, no line break and no look-alike passes.
+
+import { limits } from "./limits.ts";
+
+/** Printable ASCII of at most `characters`; every other byte as `\xNN`, a backslash doubled; a cut is marked by `...`. */
+export function printable(text: string, characters: number = limits.nameCharacters): string {
+  let shown = "";
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    const piece =
+      code === 0x5c ? "\\\\" : code >= 0x20 && code < 0x7f ? text.charAt(index) : `\\x${code.toString(16).padStart(2, "0")}`;
+    if (shown.length + piece.length > characters) return `${shown}...`;
+    shown += piece;
+  }
+  return shown;
+}
+
+/** A word for a shell line that a person pastes: quoted unless it is plain; undefined when it cannot be pasted safely. */
+export function shellWord(text: string): string | undefined {
+  if (/^[A-Za-z0-9_@%+=:,./-]+$/.test(text)) return text;
+  if (!/^[\x20-\x7e]+$/.test(text)) return undefined;
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// The door on a real Linux: system calls through QuickJS's two modules, which only this file, its two halves beside it
+// (children.ts, terminal.ts) and main.ts's exit import. Files are read until end of file and errors are told by errno.
+
+import * as os from "os";
+import * as std from "std";
+import { ProgramRunner } from "./children.ts";
+import { close, descriptorPath, encode, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, readWhole, writeWhole } from "./descriptors.ts";
+import * as k from "./kernel.ts";
+import { limits } from "./limits.ts";
+import { parseStatus } from "./proc-files.ts";
+import { Terminal } from "./terminal.ts";
+
+/** No closed terminal, key or background job may abandon a kill half-way. */
+const ignoredSignals = [
+  k.SIGPIPE,
+  k.SIGHUP,
+  k.SIGQUIT,
+  k.SIGUSR1,
+  k.SIGUSR2,
+  k.SIGALRM,
+  k.SIGVTALRM,
+  k.SIGPROF,
+  k.SIGXCPU,
+  k.SIGXFSZ,
+  k.SIGTTOU,
+  k.SIGTTIN,
+  k.SIGTSTP,
+];
+
+export class QuickjsHost implements k.Host {
+  readonly pid = os.getpid();
+  readonly #programs = new ProgramRunner();
+  readonly #terminal = new Terminal(this.#programs);
+  #interruption = 0;
+
+  nowMs(): number {
+    return os.now();
+  }
+
+  wallClockMs(): number {
+    return Date.now();
+  }
+
+  prepare(): void {
+    this.#programs.openStandardDescriptors();
+    os.chdir("/");
+    for (const signal of ignoredSignals) os.signal(signal, undefined);
+    // An ignored SIGCHLD would be inherited and take the exit codes of the children away.
+    os.signal(k.SIGCHLD, null);
+    for (const signal of [k.SIGINT, k.SIGTERM]) {
+      os.signal(signal, () => {
+        if (this.#interruption === 0) this.#interruption = signal;
+      });
+    }
+    // Best effort: an out-of-memory kill or an autogroup of spinning processes should not be what decides.
+    this.writeFile("/proc/self/oom_score_adj", "-1000");
+    this.writeFile("/proc/self/autogroup", "-20");
+  }
+
+  ignoreInterruptions(signals: readonly number[]): void {
+    for (const signal of signals) os.signal(signal, undefined);
+  }
+
+  interruption(): number {
+    return this.#interruption;
+  }
+
+  isRoot(): boolean {
+    const status = this.readText("/proc/self/status");
+    const uids = k.isErrno(status) ? undefined : parseStatus(status)?.uids;
+    return uids !== undefined && uids[0] === 0 && uids[1] === 0;
+  }
+
+  environment(name: string): string | undefined {
+    return std.getenv(name);
+  }
+
+  sleep(ms: number): Promise<void> {
+    return os.sleepAsync(ms);
+  }
+
+  readText(path: string): string | k.Errno {
+    const fd = os.open(path, os.O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return -fd;
+    const text = readWhole(fd, limits.fileBytes);
+    close(fd);
+    return text;
+  }
+
+  list(path: string): string[] | k.Errno {
+    const [names, errno] = os.readdir(path);
+    return errno !== 0 ? errno : names.filter((name) => name !== "." && name !== "..");
+  }
+
+  readLink(path: string): string | k.Errno {
+    const [target, errno] = os.readlink(path);
+    return errno !== 0 ? errno : target;
+  }
+
+  lstat(path: string): k.FileStat | k.Errno {
+    const [stat, errno] = os.lstat(path);
+    if (stat === null) return errno;
+    const kinds: Record<number, k.FileStat["kind"]> = {
+      [os.S_IFREG]: "file",
+      [os.S_IFDIR]: "directory",
+      [os.S_IFLNK]: "link",
+    };
+    const { uid, nlink, rdev, size } = stat;
+    return { kind: kinds[stat.mode & os.S_IFMT] ?? "other", mode: stat.mode & 0o7777, uid, nlink, rdev, size };
+  }
+
+  open(path: string, how: "read" | "write"): k.Handle | k.Errno {
+    const fd = os.open(path, (how === "read" ? os.O_RDONLY : os.O_WRONLY) | O_NOCTTY);
+    return fd < 0 ? -fd : { fd };
+  }
+
+  readAgain(handle: k.Handle): string | k.Errno {
+    const offset = os.seek(handle.fd, 0, std.SEEK_SET);
+    return offset < 0 ? -offset : readWhole(handle.fd, limits.fileBytes);
+  }
+
+  close(handle: k.Handle): void {
+    close(handle.fd);
+  }
+
+  signal(pid: number, signal: number): k.Errno {
+    // 0 and negative numbers are groups, 1 is init: never a target.
+    if (!Number.isInteger(pid) || pid <= 1 || !Number.isInteger(signal) || signal <= 0) return k.EINVAL;
+    return -os.kill(pid, signal);
+  }
+
+  write(handle: k.Handle, text: string): k.Errno {
+    return writeWhole(handle.fd, encode(text));
+  }
+
+  writeFile(path: string, text: string): k.Errno {
+    const fd = os.open(path, os.O_WRONLY | O_NOFOLLOW | O_NOCTTY);
+    if (fd < 0) return -fd;
+    const errno = writeWhole(fd, encode(text));
+    close(fd);
+    return errno;
+  }
+
+  makeDirectory(path: string, mode: number): k.Errno {
+    return -os.mkdir(path, mode);
+  }
+
+  createFile(path: string, text: string, mode: number): k.Errno {
+    const fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | O_NOFOLLOW | O_NOCTTY, mode);
+    if (fd < 0) return -fd;
+    const errno = writeWhole(fd, encode(text));
+    close(fd);
+    return errno;
+  }
+
+  appendFile(path: string, text: string, mode: number): k.Errno {
+    // O_NONBLOCK: a FIFO in its place answers ENXIO instead of waiting for a reader.
+    const flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    const fd = os.open(path, flags, mode);
+    if (fd < 0) return -fd;
+    const errno = isRootsOwnFile(fd) ? writeWhole(fd, encode(text)) : k.EPERM;
+    close(fd);
+    return errno;
+  }
+
+  replaceFile(path: string, text: string, mode: number): k.Errno {
+    const beside = `${path}.${this.pid}.new`;
+    os.remove(beside);
+    const errno = this.createFile(beside, text, mode);
+    if (errno !== 0) return errno;
+    return -os.rename(beside, path);
+  }
+
+  remove(path: string): k.Errno {
+    return -os.remove(path);
+  }
+
+  startProgram(argv: string[], pipes: { input?: boolean; output?: boolean }): k.Child | k.Errno {
+    return this.#programs.start(argv, { ...pipes });
+  }
+
+  startRecorder(): k.Child | k.Errno {
+    return this.#programs.start([recorderName], { input: true, output: true, itself: true });
+  }
+
+  isTerminal(descriptor: 0 | 1 | 2): boolean {
+    return os.isatty(descriptor);
+  }
+
+  terminalDevice(): number {
+    if (!os.isatty(0)) return 0;
+    const [stat] = os.stat(descriptorPath(0));
+    return stat?.rdev ?? 0;
+  }
+
+  print(stream: k.Stream, text: string): void {
+    this.#terminal.print(stream, text);
+  }
+
+  async flush(limitMs: number): Promise<boolean> {
+    const untilMs = os.now() + limitMs;
+    while (!this.#terminal.pump()) {
+      if (os.now() >= untilMs) {
+        this.#terminal.drop();
+        return false;
+      }
+      await os.sleepAsync(limits.laterPollMs);
+    }
+    return true;
+  }
+
+  discardTyped(): void {
+    this.#terminal.discardTyped();
+  }
+
+  typed(): string | undefined {
+    return this.#terminal.typed();
+  }
+}
+
+/** Under this name (argument 0) the executable is the recorder; sudo and people call it by its path. */
+export const recorderName = "ai-tools-stop: recorder";
+
+/** A log that is a link's target, a FIFO, a device, somebody's file or has a second name is not written to. */
+function isRootsOwnFile(fd: number): boolean {
+  const [stat] = os.stat(descriptorPath(fd));
+  return stat !== null && (stat.mode & os.S_IFMT) === os.S_IFREG && stat.uid === 0 && stat.nlink === 1;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operator's side, served so that it can never hold up a stop: terminals and pipes through a non-blocking reopening
+// of the descriptor, regular files as they are (reopening would lose the shared offset), sockets through a child.
+
+import * as os from "os";
+import type { ProgramRunner } from "./children.ts";
+import { descriptorPath, encode, O_NOCTTY, O_NONBLOCK, Outgoing, readAvailable, writeWhole } from "./descriptors.ts";
+import { type Child, isErrno, type Stream } from "./kernel.ts";
+
+/** Under this name the executable copies its standard input to its standard output (`copyToOutput`). */
+export const outputName = "ai-tools-stop: output";
+
+interface Sink {
+  write(text: string): void;
+  /** true when nothing is left to write. */
+  pump(): boolean;
+  drop(): void;
+}
+
+/** Nobody is there. */
+const nowhere: Sink = { write: () => undefined, pump: () => true, drop: () => undefined };
+
+export class Terminal {
+  readonly #programs: ProgramRunner;
+  readonly #sinks = new Map<Stream, Sink>();
+  #keyboard: number | undefined;
+
+  constructor(programs: ProgramRunner) {
+    this.#programs = programs;
+  }
+
+  print(stream: Stream, text: string): void {
+    const sink = this.#sinks.get(stream) ?? this.#openSink(stream === "out" ? 1 : stream === "err" ? 2 : 0);
+    this.#sinks.set(stream, sink);
+    sink.write(text);
+    sink.pump();
+  }
+
+  /** true when everything is taken. */
+  pump(): boolean {
+    let taken = true;
+    for (const sink of this.#sinks.values()) if (!sink.pump()) taken = false;
+    return taken;
+  }
+
+  drop(): void {
+    for (const sink of this.#sinks.values()) sink.drop();
+  }
+
+  /** Throws away whole lines that were typed before; what was typed without Enter the terminal still holds. */
+  discardTyped(): void {
+    for (let reading = 0; reading < 1_000; reading++) if (!this.typed()) return;
+  }
+
+  typed(): string | undefined {
+    this.#keyboard ??= os.open(descriptorPath(0), os.O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    return this.#keyboard < 0 ? undefined : readAvailable(this.#keyboard);
+  }
+
+  #openSink(fd: number): Sink {
+    const [stat] = os.stat(descriptorPath(fd));
+    if (stat === null) return nowhere;
+    const kind = stat.mode & os.S_IFMT;
+    if (kind === os.S_IFREG) return { ...nowhere, write: (text) => void writeWhole(fd, encode(text)) };
+    if (kind === os.S_IFSOCK) return this.#throughChild(fd);
+    const reopened = os.open(descriptorPath(fd), os.O_WRONLY | O_NONBLOCK | O_NOCTTY);
+    if (reopened < 0) return nowhere;
+    const outgoing = new Outgoing(reopened);
+    return { write: (text) => outgoing.add(text), pump: () => outgoing.pump(), drop: () => outgoing.drop() };
+  }
+
+  #throughChild(fd: number): Sink {
+    const child = this.#programs.start([outputName], { input: true, outputTo: fd, itself: true });
+    return isErrno(child) ? nowhere : childSink(child);
+  }
+}
+
+/** Its pipe is closed when the helper ends, and the child ends when it has passed on what it got. */
+function childSink(child: Child): Sink {
+  return {
+    write: (text) => child.send(text),
+    // The child says nothing until it ends; whether the pipe has room is all that can be known here.
+    pump: () => {
+      child.send("");
+      return true;
+    },
+    drop: () => child.closeInput(true),
+  };
+}
+
+/** The child's work: everything from standard input to standard output, waiting as long as the other side likes. */
+export function copyToOutput(): void {
+  const buffer = new ArrayBuffer(65_536);
+  for (;;) {
+    const count = os.read(0, buffer, 0, buffer.byteLength);
+    if (count <= 0) return;
+    for (let at = 0; at < count; ) {
+      const written = os.write(1, buffer, at, count - at);
+      if (written <= 0) return;
+      at += written;
+    }
+  }
+}
