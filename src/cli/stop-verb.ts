@@ -63,7 +63,10 @@ function explainRefusal(): number {
 }
 
 function byHand(): number {
-  say("err", `As root: ${helper}\nor, without it: systemctl kill -s KILL user-$(id -u ai-tools).slice; pkill -KILL -U ai-tools\n`);
+  say(
+    "err",
+    `As root: ${helper}\nor, without it: systemctl kill -s KILL user-$(id -u ai-tools).slice; pkill -KILL -U ai-tools\n`,
+  );
   return refused;
 }
 

@@ -4,9 +4,9 @@
 
 import { isDead, readStatus, startTicksOf } from "./census.ts";
 import { type Host, isErrno } from "./kernel.ts";
+import { limits } from "./limits.ts";
 import { decimal } from "./proc-files.ts";
 import { chmodPath, runProgram } from "./programs.ts";
-import { limits } from "./limits.ts";
 
 const runDirectory = "/run/ai-tools";
 const stopDirectory = `${runDirectory}/stop`;

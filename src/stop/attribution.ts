@@ -12,10 +12,14 @@ const plainUnitName = /^[A-Za-z0-9:_.@][A-Za-z0-9:_.@\\-]{0,254}$/;
 
 /** Fills in the projects of the rows. Whatever goes wrong, a project stays unknown and the stop goes on. */
 export async function attribute(host: Host, rows: readonly Row[]): Promise<void> {
-  for (const row of rows) if (row.owner === "account") row.project = { path: oldestDirectory(host, row), byAccount: true };
+  for (const row of rows)
+    if (row.owner === "account") row.project = { path: oldestDirectory(host, row), byAccount: true };
   const asked = rows.filter((row) => row.owner === "system" && row.kind !== "stray" && plainUnitName.test(row.unit));
   if (asked.length === 0) return;
-  const answer = await askInit(host, asked.slice(0, limits.rows).map((row) => row.unit));
+  const answer = await askInit(
+    host,
+    asked.slice(0, limits.rows).map((row) => row.unit),
+  );
   for (const row of asked) {
     const path = answer.get(row.unit);
     if (path !== undefined) row.project = { path, byAccount: false };

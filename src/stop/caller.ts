@@ -3,8 +3,8 @@
 // audit login uid; a stale SUDO_USER in a root shell does not.
 
 import { isErrno, type KernelView } from "./kernel.ts";
-import { decimal, parsePasswd } from "./proc-files.ts";
 import { printable } from "./printable.ts";
+import { decimal, parsePasswd } from "./proc-files.ts";
 
 export interface Caller {
   name: string;

@@ -4,7 +4,7 @@
 
 import * as os from "os";
 import { close, descriptorPath, O_NOCTTY, O_NONBLOCK, Outgoing, readAvailable } from "./descriptors.ts";
-import { EAGAIN, type Child, type Errno, SIGKILL } from "./kernel.ts";
+import { type Child, EAGAIN, type Errno, SIGKILL } from "./kernel.ts";
 
 const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
 

@@ -18,7 +18,10 @@ export type Consent =
   | "shared-terminal"
   | "no-tty";
 
-export type Answer = { kind: "go on"; consent: Consent; asked: boolean } | { kind: "declined" } | { kind: "interrupted" };
+export type Answer =
+  | { kind: "go on"; consent: Consent; asked: boolean }
+  | { kind: "declined" }
+  | { kind: "interrupted" };
 
 const question = `Stop all of it now? [Y/n] (goes on by itself after ${limits.questionMs / 1_000} s) `;
 

@@ -133,7 +133,12 @@ export async function killOutright(
     const before = lastPid(kernel);
     if (outside) killWholeSlice(kernel, scope, kill);
     const detailsOf = (pid: number) => !known.has(pid);
-    const census = takeCensus(kernel, scope, { deadlineMs, onAlive: killOne, detailsMs: limits.killDetailsMs, detailsOf });
+    const census = takeCensus(kernel, scope, {
+      deadlineMs,
+      onAlive: killOne,
+      detailsMs: limits.killDetailsMs,
+      detailsOf,
+    });
     if (census.complete) kill.last = census;
     kill.slicePopulated = isPopulated(kernel, scope.slice);
     kill.proved = proof.add(isEmpty(census) && !kill.slicePopulated, before, lastPid(kernel));

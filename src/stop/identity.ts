@@ -68,7 +68,9 @@ function subordinateRanges(view: KernelView, account: PasswdEntry, passwd: reado
     const overlaps = all.some((other) => other !== range && other.from < range.to && range.from < other.to);
     const taken = passwd.some((entry) => entry.uid >= range.from && entry.uid < range.to);
     if (overlaps || taken) {
-      notes.push(`subordinate uids ${range.from}-${range.to - 1} are shared with others: they count inside the slice only`);
+      notes.push(
+        `subordinate uids ${range.from}-${range.to - 1} are shared with others: they count inside the slice only`,
+      );
     } else counted.push(range);
   }
   return { counted, notes };

@@ -12,14 +12,18 @@ export function leftBehind(view: KernelView, identity: Identity): string[] {
   const hints: string[] = [];
   const crontab = crontabs.find((path) => !isErrno(view.lstat(path)));
   if (crontab !== undefined) {
-    hints.push(`The account has a crontab (${crontab}): it starts things again. To remove it, as root: crontab -r -u ai-tools`);
+    hints.push(
+      `The account has a crontab (${crontab}): it starts things again. To remove it, as root: crontab -r -u ai-tools`,
+    );
   }
   const jobs = atSpools.flatMap((spool) => {
     const names = view.list(spool);
     return isErrno(names) ? [] : names.map((name) => view.lstat(`${spool}/${name}`));
   });
   if (jobs.some((stat) => !isErrno(stat) && stat.kind === "file" && stat.uid === identity.uid)) {
-    hints.push("The account has at jobs: they start things again. To see them, as root: atq; to remove one: atrm NUMBER");
+    hints.push(
+      "The account has at jobs: they start things again. To see them, as root: atq; to remove one: atrm NUMBER",
+    );
   }
   return hints;
 }

@@ -21,10 +21,15 @@ export interface Evidence {
 /** One report row per row of the table and per row first met later. Unknown is alive; unknown is never "terminated". */
 export function outcomesOf(evidence: Evidence): ReportRow[] {
   const { scope, kill, left } = evidence;
-  const aliveKeys = kill.proved ? new Set<string>() : keysOf(scope, [...(kill.last?.alive ?? []), ...(kill.last?.held ?? [])]);
+  const aliveKeys = kill.proved
+    ? new Set<string>()
+    : keysOf(scope, [...(kill.last?.alive ?? []), ...(kill.last?.held ?? [])]);
   const leftKeys = left === undefined ? undefined : keysOf(scope, [...left.alive, ...left.held]);
   const known = new Set(evidence.rows.flatMap((row) => row.processes.map((found) => found.pid)));
-  const newcomers = rowsFrom(scope, [...kill.killed.values()].filter((found) => !known.has(found.pid)));
+  const newcomers = rowsFrom(
+    scope,
+    [...kill.killed.values()].filter((found) => !known.has(found.pid)),
+  );
   const newcomerKeys = new Set(newcomers.map((row) => row.key));
   const tableKeys = new Set(evidence.rows.map((row) => row.key));
   const judge = (row: Row, isNew: boolean): ReportRow => {
@@ -58,12 +63,16 @@ function keysOf(scope: Scope, found: Found[]): Set<string> {
 /** Sentences about what could not be told, for a verdict that is not a proof. */
 export function unknownOf(census: Census | undefined, slicePopulated: boolean): string[] {
   const sentences: string[] = [];
-  if (census === undefined) sentences.push("no look at all processes was finished in time: whoever was there may be alive");
+  if (census === undefined)
+    sentences.push("no look at all processes was finished in time: whoever was there may be alive");
   if (census !== undefined && census.unreadable.length > 0) {
     const pids = census.unreadable.slice(0, 5).join(", ");
-    sentences.push(`the status of ${census.unreadable.length} process(es) cannot be read (pid ${pids}): they may be the account's`);
+    sentences.push(
+      `the status of ${census.unreadable.length} process(es) cannot be read (pid ${pids}): they may be the account's`,
+    );
   }
   const nobody = census !== undefined && census.alive.length + census.held.length === 0;
-  if (slicePopulated && nobody) sentences.push("the account's slice still says that something in it is alive, or cannot be read");
+  if (slicePopulated && nobody)
+    sentences.push("the account's slice still says that something in it is alive, or cannot be read");
   return sentences;
 }

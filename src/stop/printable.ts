@@ -10,7 +10,11 @@ export function printable(text: string, characters: number = limits.nameCharacte
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index);
     const piece =
-      code === 0x5c ? "\\\\" : code >= 0x20 && code < 0x7f ? text.charAt(index) : `\\x${code.toString(16).padStart(2, "0")}`;
+      code === 0x5c
+        ? "\\\\"
+        : code >= 0x20 && code < 0x7f
+          ? text.charAt(index)
+          : `\\x${code.toString(16).padStart(2, "0")}`;
     if (shown.length + piece.length > characters) return `${shown}...`;
     shown += piece;
   }

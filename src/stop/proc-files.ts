@@ -42,7 +42,8 @@ export function parseStatus(text: string): ProcessStatus | undefined {
   const tgid = decimal(field(text, "Tgid"));
   const threads = decimal(field(text, "Threads"));
   const state = (field(text, "State") ?? "").charAt(0);
-  if (real === undefined || effective === undefined || saved === undefined || filesystem === undefined) return undefined;
+  if (real === undefined || effective === undefined || saved === undefined || filesystem === undefined)
+    return undefined;
   if (tgid === undefined || threads === undefined || state === "") return undefined;
   const nameEnd = text.indexOf("\n");
   return {
@@ -61,7 +62,10 @@ export function parseStatus(text: string): ProcessStatus | undefined {
 export function parseStat(text: string): { startTicks: number; terminal: number } | undefined {
   const end = text.lastIndexOf(")");
   if (end < 0) return undefined;
-  const fields = text.slice(end + 2).trim().split(" ");
+  const fields = text
+    .slice(end + 2)
+    .trim()
+    .split(" ");
   const startTicks = decimal(fields[19]);
   const terminal = Number(fields[4]);
   if (startTicks === undefined || !Number.isInteger(terminal)) return undefined;
@@ -134,7 +138,8 @@ export function parsePasswd(text: string): PasswdEntry[] {
   for (const line of text.split("\n")) {
     const [name, , uid, , , home] = line.split(":");
     const number = decimal(uid);
-    if (name !== undefined && name !== "" && number !== undefined) entries.push({ name, uid: number, home: home ?? "" });
+    if (name !== undefined && name !== "" && number !== undefined)
+      entries.push({ name, uid: number, home: home ?? "" });
   }
   return entries;
 }

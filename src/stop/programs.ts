@@ -9,7 +9,10 @@ export const systemctlPath = "/usr/bin/systemctl";
 export const loggerPath = "/usr/bin/logger";
 export const chmodPath = "/usr/bin/chmod";
 
-export type Ran = { kind: "ended"; code: number; output: string } | { kind: "hung" } | { kind: "not started"; errno: number };
+export type Ran =
+  | { kind: "ended"; code: number; output: string }
+  | { kind: "hung" }
+  | { kind: "not started"; errno: number };
 
 /** Runs a program until it ends or `nowMs` reaches the deadline; one that outlives it is killed, alone. */
 export async function runProgram(host: Host, argv: string[], deadlineMs: number): Promise<Ran> {

@@ -5,7 +5,16 @@
 import * as os from "os";
 import * as std from "std";
 import { ProgramRunner } from "./children.ts";
-import { close, descriptorPath, encode, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY, readWhole, writeWhole } from "./descriptors.ts";
+import {
+  close,
+  descriptorPath,
+  encode,
+  O_NOCTTY,
+  O_NOFOLLOW,
+  O_NONBLOCK,
+  readWhole,
+  writeWhole,
+} from "./descriptors.ts";
 import * as k from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { parseStatus } from "./proc-files.ts";

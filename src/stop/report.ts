@@ -2,8 +2,8 @@
 // What a stop says: the table before it acts, and the report of what happened, what is left and what to do next, as text
 // for a person and as one JSON document for a program. Everything that somebody else chose is made printable here.
 
-import type { Survivor } from "./end-session.ts";
 import type { Found } from "./census.ts";
+import type { Survivor } from "./end-session.ts";
 import { limits } from "./limits.ts";
 import { printable, shellWord } from "./printable.ts";
 import type { ManagerReturn } from "./restore-manager.ts";
@@ -95,10 +95,23 @@ export function renderTable(rows: readonly Row[], uid: number): string {
 }
 
 function projectInWords(row: Row): string {
-  if (row.kind === "stray") return `(stray, outside the slice: ${printable(row.key)})`;
-  const path = row.project.path === undefined ? "unknown" : printable(row.project.path);
-  const word = row.project.byAccount && row.project.path !== undefined ? " (the account's word)" : "";
-  return row.kind === "plumbing" ? `${path}${word} (account plumbing)` : `${path}${word}`;
+  if (row.kind === "stray") return `(stray outside the slice, in ${printable(row.key)})`;
+  if (row.kind === "plumbing") return `- ${plumbingInWords(row)}`;
+  if (row.project.path === undefined) return "unknown";
+  return `${printable(row.project.path)}${row.project.byAccount ? " (the account's word)" : ""}`;
+}
+
+/** `init.scope` is what a user manager calls its own cgroup; a person should not take it for PID 1's. */
+function plumbingInWords(row: Row): string {
+  const isManager = row.owner === "account" && row.unit === "init.scope";
+  return isManager ? "(account plumbing: its user manager)" : "(account plumbing)";
+}
+
+/** Who the strays of a row are: their unit is somebody else's, so its name says little. */
+function processesInWords(row: Row): string {
+  const named = row.processes.slice(0, 5).map((found) => `pid ${found.pid} (${printable(found.status.command, 40)})`);
+  const more = row.processes.length - named.length;
+  return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 /** The report as text. */
@@ -129,8 +142,10 @@ const words: Record<Outcome, string> = {
 };
 
 function rowInWords({ row, outcome, reason }: ReportRow): string {
-  const place = row.kind === "stray" ? ` (stray in ${printable(row.key)})` : row.kind === "plumbing" ? " (account plumbing)" : "";
-  return `  ${outcome === undefined ? "found     " : words[outcome]}  ${printable(row.unit)}${place}: ${reason}`;
+  const word = outcome === undefined ? "found     " : words[outcome];
+  if (row.kind === "stray") return `  ${word}  stray ${processesInWords(row)} in ${printable(row.key)}: ${reason}`;
+  const place = row.kind === "plumbing" ? ` ${plumbingInWords(row)}` : "";
+  return `  ${word}  ${printable(row.unit)}${place}: ${reason}`;
 }
 
 function survivorInWords({ found, state, waitChannel, tracer }: Survivor): string {
@@ -184,7 +199,9 @@ function whatNext(report: Report): string[] {
   const lines = [...report.hints];
   if (report.verdict === "dry-run") lines.push("To stop it: ai-tools --stop");
   if (report.verdict === "incomplete") {
-    lines.push("Next: run ai-tools --stop again; it is safe at any time. A process in state D ends when the disk or daemon");
+    lines.push(
+      "Next: run ai-tools --stop again; it is safe at any time. A process in state D ends when the disk or daemon",
+    );
     lines.push("that it waits for answers; a traced one when its tracer goes. Until then the host is not clean.");
   }
   if (report.verdict === "reappeared") {
@@ -193,10 +210,9 @@ function whatNext(report: Report): string[] {
   if (report.verdict === "interrupted") {
     lines.push("Next: run ai-tools --stop again. What had got SIGTERM may have ended; nothing was verified.");
   }
-  for (const { row } of report.rows) {
-    const command = reclaimCommand(row);
-    if (command !== undefined && report.verdict !== "dry-run") lines.push(`To take the files back: ${command}`);
-  }
+  const touched = report.rows.filter(({ outcome }) => outcome !== undefined);
+  const commands = new Set(touched.map(({ row }) => reclaimCommand(row)).filter((command) => command !== undefined));
+  for (const command of commands) lines.push(`To take the files back: ${command}`);
   return lines;
 }
 
@@ -224,11 +240,13 @@ export function renderJson(report: Report): string {
     kind: row.kind,
     cgroup: printable(row.key, 1_000),
     processes: row.processes.length,
+    pids: row.processes.slice(0, limits.named).map((found) => found.pid),
     project: row.project.path === undefined ? null : printable(row.project.path, 1_000),
     projectByAccount: row.project.byAccount,
     outcome: outcome ?? null,
     reason,
   }));
+  const strays = report.rows.filter(({ row }) => row.kind === "stray").flatMap(({ row }) => row.processes);
   const document = {
     run: report.run,
     verdict: report.verdict,
@@ -240,7 +258,8 @@ export function renderJson(report: Report): string {
     dryRun: report.dryRun,
     rows: rows.slice(0, limits.rows),
     rowsNotShown: Math.max(0, rows.length - limits.rows),
-    strays: rows.filter((row) => row.kind === "stray").slice(0, limits.rows),
+    strays: strays.slice(0, limits.named).map((found) => process(found)),
+    straysNotShown: Math.max(0, strays.length - limits.named),
     survivors: report.survivors.slice(0, limits.named).map(({ found, state, waitChannel, tracer }) => ({
       ...process(found),
       state,

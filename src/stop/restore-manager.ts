@@ -30,11 +30,14 @@ export function isManagerRunning(host: Host, scope: Scope): boolean {
 export async function clearAndRestore(host: Host, scope: Scope, ownEntry: string): Promise<ManagerReturn> {
   const uid = scope.identity.uid;
   const deadlineMs = host.nowMs() + limits.restoreMs;
-  if (isAnotherStopRunning(host, ownEntry)) return answer("left-to-another-stop", "another stop is at work and does it");
+  if (isAnotherStopRunning(host, ownEntry))
+    return answer("left-to-another-stop", "another stop is at work and does it");
   if (isManagerRunning(host, scope)) return answer("left-to-another-stop", "the user manager runs again already");
   const left = await clearRuntimeDirectory(host, uid, deadlineMs);
   if (!takeRestoreNote(host)) {
-    return left === undefined ? answer("not-running", undefined) : { ...answer("not-running", left), mend: clearing(uid) };
+    return left === undefined
+      ? answer("not-running", undefined)
+      : { ...answer("not-running", left), mend: clearing(uid) };
   }
   if (isErrno(host.lstat("/var/lib/systemd/linger/ai-tools"))) {
     return answer("not-wanted", "lingering is off for the account: the manager belonged to a login that is over");
@@ -64,7 +67,8 @@ async function clearRuntimeDirectory(host: Host, uid: number, deadlineMs: number
   const unit = `user-runtime-dir@${uid}.service`;
   let problem = "";
   while (host.lstat(directory) !== ENOENT) {
-    if (host.nowMs() >= deadlineMs) return `${directory} could not be removed${problem}: what is planted there would run`;
+    if (host.nowMs() >= deadlineMs)
+      return `${directory} could not be removed${problem}: what is planted there would run`;
     for (const verb of ["reset-failed", "start", "stop"]) {
       const ran = await runProgram(host, [systemctlPath, verb, unit], deadlineMs);
       if (verb !== "reset-failed" && !succeeded(ran)) problem = ` (${verb}: ${inWords(ran)})`;
@@ -85,7 +89,8 @@ function whatAccountCouldHavePlanted(host: Host, home: string): string | undefin
     if (stat === ENOENT && path !== home) continue;
     if (isErrno(stat)) return `the account's home ${printable(home)} cannot be checked (errno ${stat})`;
     const writable = stat.kind !== "link" && (stat.mode & 0o022) !== 0;
-    if (stat.uid !== 0 || writable) return `${printable(path)} is not root's alone: the manager could read what a session wrote`;
+    if (stat.uid !== 0 || writable)
+      return `${printable(path)} is not root's alone: the manager could read what a session wrote`;
     if (stat.kind !== "directory") continue;
     const names = host.list(path);
     if (isErrno(names)) return `${printable(path)} cannot be listed (errno ${names})`;

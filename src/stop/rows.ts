@@ -39,7 +39,9 @@ export function rowsOf(scope: Scope, census: Census): Row[] {
     rows.set(place.key, row);
   }
   const rank = { session: 0, plumbing: 1, stray: 2 };
-  return [...rows.values()].sort((a, b) => rank[a.kind] - rank[b.kind] || (a.unit < b.unit ? -1 : a.unit > b.unit ? 1 : 0));
+  return [...rows.values()].sort(
+    (a, b) => rank[a.kind] - rank[b.kind] || (a.unit < b.unit ? -1 : a.unit > b.unit ? 1 : 0),
+  );
 }
 
 /** The unit that a cgroup path belongs to: the first `.service` or `.scope` below slices; the manager is descended into. */

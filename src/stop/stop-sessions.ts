@@ -43,7 +43,10 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
   const outside = leaveSlice(host, scope.slice);
   const run = begin(host, request, scope, startMs);
 
-  let census = takeCensus(host, scope, { deadlineMs: host.nowMs() + limits.readingMs, detailsMs: limits.cgroupPathsMs });
+  let census = takeCensus(host, scope, {
+    deadlineMs: host.nowMs() + limits.readingMs,
+    detailsMs: limits.cgroupPathsMs,
+  });
   const rows = rowsOf(scope, census);
   await unlessItThrows(run, "projects", () => attribute(host, rows));
   const tableShown = await showTable(run, rows, census);
@@ -92,7 +95,8 @@ function begin(host: Host, request: StopRequest, scope: Scope, startMs: number):
   const caller = findCaller(host);
   const report = emptyReport(host, request, `${caller.name} (uid ${caller.uid})`, scope.identity.uid);
   report.remarks.push(...scope.identity.notes);
-  if (scope.slice.readOnly) report.remarks.push("the cgroup hierarchy is mounted read-only: each process is killed by itself");
+  if (scope.slice.readOnly)
+    report.remarks.push("the cgroup hierarchy is mounted read-only: each process is killed by itself");
   const trail = new Trail(host, {
     AI_TOOLS_RUN: report.run,
     AI_TOOLS_CALLER: caller.name,
@@ -138,10 +142,19 @@ async function refuse(host: Host, request: StopRequest, reason: string, startMs:
   host.print("err", `ai-tools: nothing was stopped: ${printable(reason, 300)}.\nBy hand, ${manual}\n`);
   if (host.isRoot()) {
     const caller = findCaller(host);
-    const report = emptyReport(host, request, `${caller.name} (uid ${caller.uid})`, typeof uid === "string" ? 0 : uid.uid);
+    const report = emptyReport(
+      host,
+      request,
+      `${caller.name} (uid ${caller.uid})`,
+      typeof uid === "string" ? 0 : uid.uid,
+    );
     report.durationMs = host.nowMs() - startMs;
     report.unknown.push(reason);
-    const trail = new Trail(host, { AI_TOOLS_RUN: report.run, AI_TOOLS_CALLER: caller.name, AI_TOOLS_CALLER_UID: caller.uid });
+    const trail = new Trail(host, {
+      AI_TOOLS_RUN: report.run,
+      AI_TOOLS_CALLER: caller.name,
+      AI_TOOLS_CALLER_UID: caller.uid,
+    });
     trail.record("refused", `nothing was stopped: ${printable(reason, 300)}`);
     if (request.json) host.print("out", renderJson(report));
     for (const problem of await trail.finish()) host.print("err", `ai-tools: ${problem}\n`);
@@ -162,12 +175,16 @@ async function showTable(run: Run, rows: Row[], census: Census): Promise<boolean
 /** A question may stand for a minute: who is asked to end is who is there now. The table's rows stay, new ones join. */
 function askedAgain(run: Run, before: Census, rows: Row[]): Census {
   const { host, scope } = run;
-  const census = takeCensus(host, scope, { deadlineMs: host.nowMs() + limits.readingMs, detailsMs: limits.cgroupPathsMs });
+  const census = takeCensus(host, scope, {
+    deadlineMs: host.nowMs() + limits.readingMs,
+    detailsMs: limits.cgroupPathsMs,
+  });
   if (!census.complete) return before;
   for (const row of rowsOf(scope, census)) {
     const shown = rows.find((candidate) => candidate.key === row.key);
     if (shown === undefined) rows.push(row);
-    else shown.processes.push(...row.processes.filter((found) => !shown.processes.some(({ pid }) => pid === found.pid)));
+    else
+      shown.processes.push(...row.processes.filter((found) => !shown.processes.some(({ pid }) => pid === found.pid)));
   }
   return census;
 }
@@ -262,7 +279,9 @@ function recordVerdict(run: Run): void {
 async function publishVerdict(run: Run): Promise<void> {
   const { run: id, caller, verdict, exitCode } = run.report;
   const time = new Date(run.host.wallClockMs()).toISOString();
-  await unlessItThrows(run, "last-stop.json", () => writeLastStop(run.host, { run: id, time, caller, verdict, exitCode }));
+  await unlessItThrows(run, "last-stop.json", () =>
+    writeLastStop(run.host, { run: id, time, caller, verdict, exitCode }),
+  );
 }
 
 /** Brings the manager back, and looks once more: only what came with it is excused. */
@@ -335,7 +354,8 @@ async function finish(run: Run): Promise<number> {
   report.durationMs = host.nowMs() - run.startMs;
   report.hints = report.verdict === "declined" ? [] : leftBehind(host, run.scope.identity);
   report.remarks.push(...(await trail.finish()));
-  const text = report.verdict === "dry-run" && !request.json ? renderReport({ ...report, rows: [] }) : renderReport(report);
+  const text =
+    report.verdict === "dry-run" && !request.json ? renderReport({ ...report, rows: [] }) : renderReport(report);
   host.print(request.json ? "err" : "out", text);
   if (request.json) host.print("out", renderJson(report));
   await host.flush(limits.reportMs);

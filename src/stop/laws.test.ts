@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// The laws of a stop over every small world of the simulation. A failure shows the plan of the world: that plan and its
+// seed tell the whole story again.
+
+import { describe, expect, test } from "vitest";
+import { type Breach, judgeKilledAt, judgePlan, type Story } from "./simulation/laws.ts";
+import type { WorldPlan } from "./simulation/plans.ts";
+import {
+  conditionWorlds,
+  graceWorlds,
+  otherRequests,
+  pairWorlds,
+  singleWorlds,
+  tripleWorlds,
+} from "./simulation/small-worlds.ts";
+import { stopSessions } from "./stop-sessions.ts";
+
+const story: Story = stopSessions;
+
+/** Worlds shown of a law that is broken; the first ones are the smallest. */
+const shown = 5;
+
+async function breachesIn(plans: Iterable<WorldPlan>): Promise<{ worlds: number; found: string[] }> {
+  let worlds = 0;
+  const found: string[] = [];
+  for (const plan of plans) {
+    worlds++;
+    const { breaches } = await judgePlan(plan, story);
+    if (found.length < shown) found.push(...breaches.map((breach) => inWords(breach, plan)));
+  }
+  return { worlds, found };
+}
+
+function inWords(breach: Breach, plan: WorldPlan): string {
+  return `${breach.law}\n  in ${JSON.stringify(plan)}\n  seen: ${breach.seen}`;
+}
+
+describe("the laws of a stop hold in every small world", () => {
+  test.each([
+    ["each temper in each place", singleWorlds, 400],
+    ["each temper under each condition", conditionWorlds, 2_500],
+    ["each temper through the grace", graceWorlds, 200],
+    ["each pair of tempers", pairWorlds, 600],
+    ["the hardest three at a time", tripleWorlds, 340],
+    ["questions, refusals and dry runs", otherRequests, 80],
+  ] as const)("%s", { timeout: 120_000 }, async (_name, plans, atLeast) => {
+    const { worlds, found } = await breachesIn(plans());
+    expect(found.join("\n\n")).toBe("");
+    expect(worlds).toBeGreaterThanOrEqual(atLeast);
+  });
+});
+
+describe("a helper killed at any step leaves nothing behind, and a second stop is clean", () => {
+  const scenes: readonly (readonly [string, number, Omit<WorldPlan, "seed">])[] = [
+    [
+      "forced, everything at once",
+      1,
+      {
+        processes: [
+          { temper: "headless", place: "unit" },
+          { temper: "chain", place: "stray" },
+        ],
+        manager: true,
+        request: { force: true },
+      },
+    ],
+    [
+      "forced, from inside the slice",
+      1,
+      { processes: [{ temper: "respawning", place: "app" }], helperInside: true, request: { force: true } },
+    ],
+    [
+      "with a slice that was found frozen",
+      7,
+      { processes: [{ temper: "polite", place: "unit" }], slice: "frozen-and-braked", manager: true },
+    ],
+    [
+      "through the whole grace",
+      97,
+      {
+        processes: [
+          { temper: "slow-polite", place: "unit" },
+          { temper: "stopped", place: "stray" },
+        ],
+        manager: true,
+      },
+    ],
+  ];
+  test.each(scenes)("%s", { timeout: 120_000 }, async (_name, stride, plan) => {
+    const found: string[] = [];
+    let killed = 0;
+    for (let call = 1, reached = true; reached; call += stride) {
+      const judged = await judgeKilledAt({ ...plan, seed: 7 }, story, call);
+      reached = judged.reached;
+      if (reached) killed++;
+      found.push(
+        ...judged.breaches.map((breach) => `killed before call ${call}: ${inWords(breach, { ...plan, seed: 7 })}`),
+      );
+      if (found.length >= shown) break;
+    }
+    expect(found.join("\n\n")).toBe("");
+    expect(killed).toBeGreaterThan(40);
+  });
+});
