@@ -67,5 +67,5 @@ export async function writeLastStop(host: Host, last: LastStop): Promise<void> {
   host.replaceFile(lastStopPath, `${JSON.stringify(last)}\n`, 0o644);
   const stat = host.lstat(lastStopPath);
   if (isErrno(stat) || (stat.mode & 0o444) === 0o444) return;
-  await runProgram(host, [chmodPath, "0644", lastStopPath], host.nowMs() + limits.reportMs);
+  await runProgram(host, [chmodPath, "0644", lastStopPath], host.nowMs() + limits.openRecordMs);
 }

@@ -72,6 +72,7 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
     left = grace.left;
   }
   const kill = await killAndProve(run, outside, rows);
+  run.report.remarks.push(...thawSlice(host, scope.slice));
 
   judge(run, rows, left, kill);
   await publish(run);
@@ -137,28 +138,25 @@ function emptyReport(host: Host, request: StopRequest, caller: string, uid: numb
 
 /** Exit 5: nothing was touched, and how to do it by hand. A root helper records it. */
 async function refuse(host: Host, request: StopRequest, reason: string, startMs: number): Promise<number> {
-  const uid = host.isRoot() ? findIdentity(host) : "unknown";
-  const manual = manualCommand(typeof uid === "string" ? undefined : uid.uid);
-  host.print("err", `ai-tools: nothing was stopped: ${printable(reason, 300)}.\nBy hand, ${manual}\n`);
-  if (host.isRoot()) {
-    const caller = findCaller(host);
-    const report = emptyReport(
-      host,
-      request,
-      `${caller.name} (uid ${caller.uid})`,
-      typeof uid === "string" ? 0 : uid.uid,
-    );
-    report.durationMs = host.nowMs() - startMs;
-    report.unknown.push(reason);
+  const root = host.isRoot();
+  const identity = root ? findIdentity(host) : "unknown";
+  const uid = typeof identity === "string" ? undefined : identity.uid;
+  const sentence = `nothing was stopped: ${printable(reason, 300)}`;
+  host.print("err", `ai-tools: ${sentence}.\nBy hand, ${manualCommand(uid)}\n`);
+  const caller = findCaller(host);
+  const report = emptyReport(host, request, `${caller.name} (uid ${caller.uid})`, uid ?? 0);
+  report.durationMs = host.nowMs() - startMs;
+  report.unknown.push(sentence);
+  if (root) {
     const trail = new Trail(host, {
       AI_TOOLS_RUN: report.run,
       AI_TOOLS_CALLER: caller.name,
       AI_TOOLS_CALLER_UID: caller.uid,
     });
-    trail.record("refused", `nothing was stopped: ${printable(reason, 300)}`);
-    if (request.json) host.print("out", renderJson(report));
+    trail.record("refused", sentence);
     for (const problem of await trail.finish()) host.print("err", `ai-tools: ${problem}\n`);
   }
+  if (request.json) host.print("out", renderJson(report));
   await host.flush(limits.reportMs);
   return exitCodes.refused;
 }
@@ -287,7 +285,6 @@ async function publishVerdict(run: Run): Promise<void> {
 /** Brings the manager back, and looks once more: only what came with it is excused. */
 async function restoreAndLookAgain(run: Run, entry: string): Promise<void> {
   const { host, scope, report, trail } = run;
-  report.remarks.push(...thawSlice(host, scope.slice));
   const manager = await unlessItThrows(run, "restore", () => clearAndRestore(host, scope, entry));
   report.manager = manager;
   if (manager?.outcome === "restored") trail.record("manager-restored", "the user manager is back");
