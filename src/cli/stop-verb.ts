@@ -55,7 +55,7 @@ function wasRefused(code: number, before: string): boolean {
 function explainRefusal(): number {
   say(
     "err",
-    "ai-tools: sudo did not run the helper (there is no record of a run): nothing was stopped.\n" +
+    "ai-tools: there is no sign that sudo ran the helper: take it that nothing was stopped.\n" +
       "An operator is in the group ai-ops (seen by `id` after a new login), and the rule is /etc/sudoers.d/ai-tools;\n" +
       "`sudo -l` shows what you may run.\n",
   );

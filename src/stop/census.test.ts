@@ -322,8 +322,6 @@ describe("dead or alive", () => {
 describe("a census that cannot be finished proves nothing", () => {
   test.each<[string, (host: HandMadeHost) => void]>([
     ["/proc cannot be listed", (host) => void host.directories.set("/proc", EIO)],
-    ["the last pid cannot be read", (host) => void host.files.set("/proc/loadavg", EIO)],
-    ["the last pid has no form", (host) => void host.files.set("/proc/loadavg", "0.00 0.00 0.00\n")],
     ["its limit cuts it off", (host) => void (host.onRead = () => void (host.clockMs += 600))],
   ])("%s", (_name, breakIt) => {
     const host = new HandMadeHost();
@@ -367,6 +365,19 @@ describe("details for the table", () => {
     const census = lookAt(host, { detailsMs: 100 });
     expect(pids(census.alive)).toEqual([52, 51, 50]);
     expect(census.alive.map(({ cgroup }) => cgroup !== undefined)).toEqual([true, true, false]);
+    expect(
+      census.alive.map(({ terminal }) => terminal),
+      "terminals decide who is asked",
+    ).toEqual([0, 0, 0]);
+  });
+
+  test("a process that is gone by then has no terminal, so that it keeps nobody from being asked", () => {
+    const host = new HandMadeHost();
+    populate(host, [{ pid: 50 }, { pid: 51 }, { pid: 52 }], 52);
+    host.files.set("/proc/52/stat", ENOENT);
+    host.files.set("/proc/51/stat", ESRCH);
+    host.files.set("/proc/50/stat", EIO);
+    expect(lookAt(host, { detailsMs: 100 }).alive.map(({ terminal }) => terminal)).toEqual([0, 0, undefined]);
   });
 
   test("kill and verdict need none of them: a matching process costs one reading", () => {
@@ -400,9 +411,8 @@ describe("whether a process found earlier is still the same and alive", () => {
   test("unreadable is", () => expect(isAlive({ pid: 50 }, { "/proc/50/status": EACCES })).toBe(true));
 });
 
-test("a chain of forks runs into a census that looks newest first", () => {
+test("a link of a chain of forks that was born after the list was read is found in the gap", () => {
   const host = new HandMadeHost();
-  // Whoever is looked for forks and exits just before each look at it; the census goes down, the chain goes up.
   let link = 50;
   populate(host, [{ pid: link }], link);
   host.onRead = (path) => {

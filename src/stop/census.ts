@@ -45,8 +45,8 @@ export interface CensusOptions {
   /** `nowMs` after which it is cut off. */
   deadlineMs: number;
   /**
-   * Milliseconds that reading cgroup path, start time and terminal of the matches may cost altogether; none without.
-   * Kill and verdict never need them, and a match is signalled before they are read.
+   * Also read start time, terminal and cgroup path of the matches; the number is the milliseconds that the paths may
+   * cost altogether. Kill and verdict never need them, and a match is signalled before they are read.
    */
   detailsMs?: number;
   /** Matches whose details are of interest; all without. */
@@ -65,7 +65,8 @@ export function takeCensus(view: KernelView, scope: Scope, options: CensusOption
   for (const pid of order) {
     if (view.nowMs() >= options.deadlineMs) return { ...census, complete: false };
     const found = lookAt(view, scope, census, pid, seen, options.onAlive);
-    if (found !== undefined && (options.detailsOf?.(found.pid) ?? true)) addDetails(view, found, budget);
+    const wanted = options.detailsMs !== undefined && (options.detailsOf?.(found?.pid ?? 0) ?? true);
+    if (found !== undefined && wanted) addDetails(view, found, budget);
   }
   return census;
 }
@@ -203,14 +204,15 @@ function readCgroup(view: KernelView, pid: number): string | undefined {
   return isErrno(text) ? undefined : parseCgroupPath(text);
 }
 
+/** Start time and terminal cost little; the path of a deep cgroup does not, and only that has a budget. */
 function addDetails(view: KernelView, found: Found, budget: { leftMs: number }): void {
-  if (budget.leftMs <= 0) return;
-  const startMs = view.nowMs();
   const stat = view.readText(`/proc/${found.pid}/stat`);
   const parsed = isErrno(stat) ? undefined : parseStat(stat);
   found.startTicks = parsed?.startTicks;
   found.terminal = parsed?.terminal;
-  found.cgroup ??= readCgroup(view, found.pid);
+  if (found.cgroup !== undefined || budget.leftMs <= 0) return;
+  const startMs = view.nowMs();
+  found.cgroup = readCgroup(view, found.pid);
   budget.leftMs -= view.nowMs() - startMs;
 }
 

@@ -13,6 +13,8 @@ export interface StartOptions {
   output?: boolean;
   /** This very executable, under the name that the first argument gives it. */
   itself?: boolean;
+  /** Descriptor that becomes its standard input, instead of a pipe. */
+  inputFrom?: number;
   /** Descriptor that becomes its standard output, instead of a pipe. */
   outputTo?: number;
 }
@@ -41,7 +43,7 @@ export class ProgramRunner {
         usePath: false,
         env: environment,
         cwd: "/",
-        stdin: input?.[0] ?? this.#null,
+        stdin: input?.[0] ?? options.inputFrom ?? this.#null,
         stdout: output?.[1] ?? options.outputTo ?? this.#null,
         stderr: output?.[1] ?? this.#null,
       };

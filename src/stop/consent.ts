@@ -32,15 +32,14 @@ export async function askConsent(
   census: Census,
   tableShown: boolean,
 ): Promise<Answer> {
+  const shared = sharesTerminal(host, census);
+  if (shared) host.ignoreInterruptions([SIGINT]);
   if (request.yes) return goOn("flag");
   if (!host.isTerminal(0)) return goOn("no-tty");
-  if (sharesTerminal(host, census)) {
-    host.ignoreInterruptions([SIGINT]);
-    return goOn("shared-terminal");
-  }
+  if (shared) return goOn("shared-terminal");
   if (!tableShown) return goOn("unreadable");
   const stream: Stream = !request.json && host.isTerminal(1) ? "out" : "terminal";
-  host.discardTyped();
+  await host.discardTyped();
   host.print(stream, question);
   if (!(await host.flush(limits.tableMs))) return goOn("unreadable");
   return waitForAnswer(host, stream);
@@ -69,10 +68,15 @@ async function waitForAnswer(host: Host, stream: Stream): Promise<Answer> {
   return goOn(stream === "out" ? "prompt" : "fallback-prompt", true);
 }
 
-/** Whether a process that is to be stopped has the operator's own terminal: it could answer, or type Ctrl-C. */
+/**
+ * Whether a process that is to be stopped has the operator's own terminal, at descriptor 0 or the controlling one: it
+ * could answer, or type Ctrl-C. Where that cannot be told of one of them, it may.
+ */
 function sharesTerminal(host: Host, census: Census): boolean {
   const stat = host.readText("/proc/self/stat");
   const own = isErrno(stat) ? 0 : (parseStat(stat)?.terminal ?? 0);
   const devices = [host.terminalDevice(), own].filter((device) => device !== 0);
-  return [...census.alive, ...census.held].some((found) => devices.includes(found.terminal ?? 0));
+  if (devices.length === 0) return false;
+  const counted = [...census.alive, ...census.held];
+  return !census.complete || counted.some(({ terminal }) => terminal === undefined || devices.includes(terminal));
 }

@@ -110,8 +110,8 @@ export async function killOutright(
   scope: Scope,
   outside: boolean,
   known: ReadonlySet<number>,
+  deadlineMs = kernel.nowMs() + limits.killMs,
 ): Promise<Kill> {
-  const deadlineMs = kernel.nowMs() + limits.killMs;
   const proof = new Proof();
   const killed = new Map<number, Found>();
   const kill: Kill = {
@@ -164,7 +164,7 @@ function use(kill: Kill, mechanism: "cgroup-kill" | "per-pid"): void {
  * nothing was created in between; or ten in a row on a host that forks without pause.
  */
 export class Proof {
-  #befores: (number | undefined)[] = [];
+  #befores: number[] = [];
 
   /** Whether the last look was empty. */
   get begun(): boolean {
@@ -173,7 +173,8 @@ export class Proof {
 
   /** Adds a look with the last pid before and after it; true when the looks so far are a proof. */
   add(empty: boolean, before: number | undefined, after: number | undefined): boolean {
-    if (!empty) {
+    // A census that does not know the last pid did not walk the gap above the list: it proves nothing.
+    if (!empty || before === undefined || after === undefined) {
       this.#befores = [];
       return false;
     }
@@ -181,7 +182,7 @@ export class Proof {
     const count = this.#befores.length;
     if (count >= limits.emptyCensusesOnBusyHost) return true;
     const previous = this.#befores[count - 2];
-    return count >= 2 && previous !== undefined && previous === after;
+    return count >= 2 && previous === after;
   }
 }
 

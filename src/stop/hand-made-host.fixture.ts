@@ -245,8 +245,9 @@ export class HandMadeHost implements Host {
     return this.takesOutput;
   }
 
-  discardTyped(): void {
+  discardTyped(): Promise<void> {
     this.keys = this.keys.filter((key) => key.atMs > this.clockMs);
+    return Promise.resolve();
   }
 
   typed(): string | undefined {

@@ -80,7 +80,7 @@ export interface KernelView {
    * since the files of procfs and cgroupfs have size 0.
    */
   readText(path: string): string | Errno;
-  /** The names in a directory, without `.` and `..`, in no order. Never used for names that are opened again, but for numbers. */
+  /** The names in a directory, without `.` and `..`, in no order. A name that is not UTF-8 does not open again. */
   list(path: string): string[] | Errno;
   readLink(path: string): string | Errno;
   lstat(path: string): FileStat | Errno;
@@ -125,7 +125,10 @@ export type Stream = "out" | "err" | "terminal";
 
 /** What a stop needs around the kill: records, children, the operator's terminal. Nothing here decides anything. */
 export interface Host extends Kernel {
-  /** Steps of preparation that cannot fail the run: descriptors, directory, umask, signals, out-of-memory score, nice. */
+  /**
+   * Steps of preparation that cannot fail the run: descriptors, directory, signals, out-of-memory score, nice. The umask
+   * stays the caller's (there is no call for it): every file is made with a mode of its own.
+   */
   prepare(): void;
   /** These no longer interrupt: a process of the account that has the same terminal could send them. */
   ignoreInterruptions(signals: readonly number[]): void;
@@ -154,8 +157,8 @@ export interface Host extends Kernel {
   print(stream: Stream, text: string): void;
   /** Waits until what was printed is taken, at most so long; what is left after that is dropped. true: all was taken. */
   flush(limitMs: number): Promise<boolean>;
-  /** Throws away what was typed before the question. */
-  discardTyped(): void;
+  /** Throws away what was typed before the question, whole lines or not. */
+  discardTyped(): Promise<void>;
   /** What was typed since: text, "" for nothing yet, undefined for end of input or an unreadable terminal. */
   typed(): string | undefined;
 }

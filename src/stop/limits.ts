@@ -37,6 +37,8 @@ export const limits = {
   laterPollMs: 10,
   /** How long the short polls last. */
   shortPollsMs: 50,
+  /** Emptying the terminal before the question. */
+  discardMs: 500,
   /** Interval at which the keyboard is looked at while a question stands. */
   keyboardPollMs: 50,
   /** Interval of the progress line during the grace, and of the look at the children of the restore. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper: arguments in, exit code out. Under two other names (argument 0), which no command line can give it, the
-// same executable is a child of the helper: the recorder of the trail, or the copier to a socket.
+// The helper: arguments in, exit code out. Under three other names (argument 0), which no command line can give it, the
+// same executable is a child of the helper: the recorder of the trail, the copier to a socket, the emptier of a terminal.
 
 import { exit } from "std";
+import { writeLastStop } from "./announcement.ts";
 import { parseStop, type StopRequest } from "./grammar.ts";
 import { SIGINT, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
@@ -11,7 +12,7 @@ import { QuickjsHost, recorderName } from "./quickjs-kernel.ts";
 import { recordEvents } from "./recorder.ts";
 import { manualCommand } from "./report.ts";
 import { exitCodes, stopSessions } from "./stop-sessions.ts";
-import { copyToOutput, outputName } from "./terminal.ts";
+import { copyToOutput, discardName, discardPending, outputName } from "./terminal.ts";
 
 const help = `ai-tools-stop ${AI_TOOLS_VERSION}: ends every session of the account ai-tools, and says so only when the kernel does.
 
@@ -30,10 +31,11 @@ More: man ai-tools
 async function main(name: string, words: string[]): Promise<number> {
   const host = new QuickjsHost();
   host.prepare();
-  if (name === recorderName || name === outputName) {
+  if (name === recorderName || name === outputName || name === discardName) {
     host.ignoreInterruptions([SIGINT, SIGTERM]);
     if (name === recorderName) return recordEvents(host);
-    copyToOutput();
+    if (name === outputName) copyToOutput();
+    else discardPending();
     return 0;
   }
   const parsed = parseStop(words, "ai-tools --stop");
@@ -52,6 +54,9 @@ async function stop(host: QuickjsHost, request: StopRequest): Promise<number> {
   } catch (error) {
     host.print("err", `ai-tools-stop: an error of its own (${printable(String(error))}); nothing is proved.\n`);
     host.print("err", `Run it again; by hand, ${manualCommand(undefined)}\n`);
+    const time = new Date(host.wallClockMs()).toISOString();
+    const run = `${time}-${host.pid}`;
+    await writeLastStop(host, { run, time, caller: "unknown", verdict: "incomplete", exitCode: exitCodes.alive });
     await host.flush(limits.reportMs);
     return exitCodes.alive;
   }

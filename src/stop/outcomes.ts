@@ -20,35 +20,54 @@ export interface Evidence {
 
 /** One report row per row of the table and per row first met later. Unknown is alive; unknown is never "terminated". */
 export function outcomesOf(evidence: Evidence): ReportRow[] {
-  const { scope, kill, left } = evidence;
-  const aliveKeys = kill.proved
-    ? new Set<string>()
-    : keysOf(scope, [...(kill.last?.alive ?? []), ...(kill.last?.held ?? [])]);
-  const leftKeys = left === undefined ? undefined : keysOf(scope, [...left.alive, ...left.held]);
-  const known = new Set(evidence.rows.flatMap((row) => row.processes.map((found) => found.pid)));
+  const { scope, kill, left, rows } = evidence;
+  const known = new Set(rows.flatMap((row) => row.processes.map((found) => found.pid)));
   const newcomers = rowsFrom(
     scope,
     [...kill.killed.values()].filter((found) => !known.has(found.pid)),
   );
-  const newcomerKeys = new Set(newcomers.map((row) => row.key));
-  const tableKeys = new Set(evidence.rows.map((row) => row.key));
-  const judge = (row: Row, isNew: boolean): ReportRow => {
-    if (aliveKeys.has(row.key)) return { row, outcome: "alive", reason: "survived SIGKILL" };
-    if (!kill.proved && kill.last === undefined) {
-      return { row, outcome: "alive", reason: "nobody could tell in time that it is gone" };
-    }
-    const endedItself = leftKeys !== undefined && !leftKeys.has(row.key) && !newcomerKeys.has(row.key);
-    if (endedItself && !isNew) return { row, outcome: "terminated", reason: "ended by itself after SIGTERM" };
-    return { row, outcome: "killed", reason: whyKilled(evidence, isNew) };
+  const seen: Seen = {
+    alive: kill.proved ? new Set<string>() : keysAlive(scope, rows, kill.last),
+    held: new Set(rowsFrom(scope, kill.last?.held ?? []).map((row) => row.key)),
+    left: left === undefined ? undefined : keysAlive(scope, rows, left),
+    newcomers: new Set(newcomers.map((row) => row.key)),
   };
+  const bystanders = new Set(kill.last?.bystanders.map(({ found }) => found.pid));
+  const tableRows = rows.filter((row) => !row.processes.every(({ pid }) => bystanders.has(pid)));
+  const tableKeys = new Set(rows.map((row) => row.key));
   const later = newcomers.filter((row) => !tableKeys.has(row.key));
-  return [...evidence.rows.map((row) => judge(row, false)), ...later.map((row) => judge(row, true))];
+  return [
+    ...tableRows.map((row) => judge(evidence, seen, row)),
+    ...later.map((row) => judge(evidence, seen, row, true)),
+  ];
 }
 
-function whyKilled(evidence: Evidence, isNew: boolean): string {
-  if (isNew) return "SIGKILL; it came while the stop ran";
-  if (evidence.force) return "SIGKILL at once (--force)";
-  return `SIGKILL; it had not ended ${limits.graceMs / 1_000} s after SIGTERM`;
+/** Keys of rows, by what was seen of them. */
+interface Seen {
+  alive: ReadonlySet<string>;
+  held: ReadonlySet<string>;
+  /** At the end of the grace; undefined without grace, or where nobody could tell. */
+  left: ReadonlySet<string> | undefined;
+  newcomers: ReadonlySet<string>;
+}
+
+function judge({ kill, force }: Evidence, seen: Seen, row: Row, isNew = false): ReportRow {
+  const alive = (reason: string): ReportRow => ({ row, outcome: "alive", reason });
+  const killed = (reason: string): ReportRow => ({ row, outcome: "killed", reason: `SIGKILL${reason}` });
+  const grace = `${limits.graceMs / 1_000} s`;
+  if (seen.alive.has(row.key)) {
+    return alive(seen.held.has(row.key) ? "not signalled, since it may be somebody else's" : "survived SIGKILL");
+  }
+  if (!kill.proved && kill.last === undefined) return alive("nobody could tell in time that it is gone");
+  if (!kill.proved && seen.alive.size === 0 && kill.slicePopulated && row.kind !== "stray") {
+    return alive("the slice still says that something in it is alive");
+  }
+  if (isNew) return killed("; it came while the stop ran");
+  if (force) return killed(" at once (--force)");
+  if (seen.left === undefined) return killed(` after the grace of ${grace}`);
+  if (seen.left.has(row.key)) return killed(`; it had not ended ${grace} after SIGTERM`);
+  if (seen.newcomers.has(row.key)) return killed("; something new in it came while the stop ran");
+  return { row, outcome: "terminated", reason: "ended by itself after SIGTERM" };
 }
 
 /** Rows of processes that a census of its own did not hold together. */
@@ -56,8 +75,11 @@ export function rowsFrom(scope: Scope, alive: Found[]): Row[] {
   return rowsOf(scope, { alive, held: [], unreaped: [], bystanders: [], unreadable: [], complete: true });
 }
 
-function keysOf(scope: Scope, found: Found[]): Set<string> {
-  return new Set(rowsFrom(scope, found).map((row) => row.key));
+/** Rows with somebody alive in this census; a process of a row that can no longer be read may be. */
+function keysAlive(scope: Scope, rows: readonly Row[], census: Census | undefined): Set<string> {
+  const found = rowsFrom(scope, [...(census?.alive ?? []), ...(census?.held ?? [])]);
+  const unreadable = rows.filter((row) => row.processes.some(({ pid }) => census?.unreadable.includes(pid)));
+  return new Set([...found, ...unreadable].map((row) => row.key));
 }
 
 /** Sentences about what could not be told, for a verdict that is not a proof. */

@@ -98,6 +98,8 @@ export interface Mount {
   root: string;
   point: string;
   type: string;
+  /** Options of this mount alone; `ro` here is enough to make it read-only. */
+  options: readonly string[];
   superOptions: readonly string[];
 }
 
@@ -112,14 +114,15 @@ export function parseMounts(mountinfo: string): Mount[] {
     const [before, after] = line.split(" - ");
     const left = (before ?? "").split(" ");
     const right = (after ?? "").split(" ");
-    const [root, point] = [left[3], left[4]];
-    const [type, , options] = right;
+    const [root, point, options] = [left[3], left[4], left[5]];
+    const [type, , superOptions] = right;
     if (root === undefined || point === undefined || type === undefined || type === "") continue;
     mounts.push({
       root: unescapeMount(root),
       point: unescapeMount(point),
       type,
-      superOptions: (options ?? "").split(","),
+      options: (options ?? "").split(","),
+      superOptions: (superOptions ?? "").split(","),
     });
   }
   return mounts;

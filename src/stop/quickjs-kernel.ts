@@ -18,6 +18,7 @@ import {
 import * as k from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { parseStatus } from "./proc-files.ts";
+import { waitFor } from "./programs.ts";
 import { Terminal } from "./terminal.ts";
 
 /** No closed terminal, key or background job may abandon a kill half-way. */
@@ -219,8 +220,9 @@ export class QuickjsHost implements k.Host {
     return true;
   }
 
-  discardTyped(): void {
-    this.#terminal.discardTyped();
+  async discardTyped(): Promise<void> {
+    const child = this.#terminal.discardTyped();
+    if (child !== undefined && !(await waitFor(this, child, os.now() + limits.discardMs))) child.abandon();
   }
 
   typed(): string | undefined {

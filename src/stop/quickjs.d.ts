@@ -2,7 +2,7 @@
 // The two modules that QuickJS 2025.04.26 has, as far as the static executables may use them (source: its
 // quickjs-libc.c). What must not be used is not declared: `std.loadFile` (empty for every file of procfs and cgroupfs,
 // null for every error), `std.open` and its FILE (buffered), `std.popen`, `std.urlGet`, `std.evalScript`,
-// `std.loadScript`, `os.sleep` (no signal handler runs in it), `os.Worker` and `os.ttySetRaw`.
+// `std.loadScript`, `os.sleep` (no signal handler runs in it), `os.Worker`.
 //
 // What QuickJS does not have: no umask, setpgid, setsid, getuid, getppid, poll, ioctl, fcntl, fsync, chmod, chown, link,
 // sockets or setpriority, no O_NONBLOCK, O_NOFOLLOW, O_NOCTTY, O_CLOEXEC, O_DIRECTORY and no SIGKILL, SIGHUP:
@@ -46,6 +46,8 @@ declare module "os" {
   /** `write(2)` from `buffer`; the count of bytes, which may be short, or a negative errno. */
   export function write(fd: number, buffer: ArrayBuffer, offset: number, length: number): QuickjsResult;
   export function isatty(fd: number): boolean;
+  /** Raw mode (signals stay on); the old mode comes back when the process exits, and not before. */
+  export function ttySetRaw(fd: number): void;
   /** Columns and rows, null where there are none (or fewer than 4 of either). */
   export function ttyGetWinSize(fd: number): [number, number] | null;
   /** `remove(3)`: a file, or an empty directory. */

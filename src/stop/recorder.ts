@@ -76,7 +76,10 @@ function helperDied(host: Host, last: Event): Event {
   return {
     ...last,
     time: new Date(host.wallClockMs()).toISOString(),
-    message: "the helper ended without a verdict: run the stop again",
+    message:
+      "AI_TOOLS_VERDICT" in last
+        ? "the helper ended after this verdict and before the end of its run"
+        : "the helper ended without a verdict: run the stop again",
     AI_TOOLS_RESULT: "interrupted",
   };
 }

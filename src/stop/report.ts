@@ -51,13 +51,10 @@ export interface Report {
   durationMs: number;
 }
 
-const manual = (uid: number) =>
-  `as root: echo 1 > /sys/fs/cgroup/user.slice/user-${uid}.slice/cgroup.kill; pkill -KILL -U ${uid}`;
-
-/** The command to fall back on when the helper could not work at all. */
+/** The command to fall back on when the helper could not work at all. It proves nothing. */
 export function manualCommand(uid: number | undefined): string {
-  if (uid !== undefined) return manual(uid);
-  return "as root: systemctl kill -s KILL user-$(id -u ai-tools).slice; pkill -KILL -U ai-tools";
+  const number = uid ?? "$(id -u ai-tools)";
+  return `as root: systemctl kill -s KILL user-${number}.slice; pkill -KILL -U ${uid ?? "ai-tools"}`;
 }
 
 function plural(count: number, one: string, many = `${one}s`): string {
@@ -207,12 +204,17 @@ function whatNext(report: Report): string[] {
   if (report.verdict === "reappeared") {
     lines.push("Next: run ai-tools --stop again, and keep new sessions from being started meanwhile.");
   }
-  if (report.verdict === "interrupted") {
-    lines.push("Next: run ai-tools --stop again. What had got SIGTERM may have ended; nothing was verified.");
+  if (report.verdict === "interrupted") lines.push("Next: run ai-tools --stop again.");
+  const touched = report.rows.filter(({ outcome }) => outcome !== undefined).map(({ row }) => row);
+  // PID 1's record of a project outweighs the account's word about the same one.
+  touched.sort((a, b) => Number(a.project.byAccount) - Number(b.project.byAccount));
+  const offered = new Set<string>();
+  for (const row of touched) {
+    const command = reclaimCommand(row);
+    if (command === undefined || offered.has(row.project.path ?? "")) continue;
+    offered.add(row.project.path ?? "");
+    lines.push(`To take the files back: ${command}`);
   }
-  const touched = report.rows.filter(({ outcome }) => outcome !== undefined);
-  const commands = new Set(touched.map(({ row }) => reclaimCommand(row)).filter((command) => command !== undefined));
-  for (const command of commands) lines.push(`To take the files back: ${command}`);
   return lines;
 }
 
@@ -221,8 +223,10 @@ const controlPlane = ["/etc", "/usr", "/boot", "/dev", "/proc", "/run", "/sys", 
 
 function reclaimCommand(row: Row): string | undefined {
   const path = row.project.path;
-  if (row.kind !== "session" || path === undefined || path === "/") return undefined;
-  if (controlPlane.some((tree) => path === tree || path.startsWith(`${tree}/`))) return undefined;
+  if (row.kind !== "session" || path === undefined) return undefined;
+  if (!path.startsWith("/") || path === "/" || path.endsWith(" (deleted)")) return undefined;
+  const overlaps = (tree: string) => `${path}/`.startsWith(`${tree}/`) || tree.startsWith(`${path}/`);
+  if (controlPlane.some(overlaps)) return undefined;
   const word = shellWord(path);
   if (word === undefined) return undefined;
   return `ai-tools --reclaim ${word}${row.project.byAccount ? "   # the account's word" : ""}`;

@@ -5,7 +5,7 @@
 
 import { isAnotherStopRunning, takeRestoreNote } from "./announcement.ts";
 import type { Scope } from "./census.ts";
-import { ENOENT, type Host, isErrno } from "./kernel.ts";
+import { EAGAIN, ENOENT, type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { printable } from "./printable.ts";
 import { parseUptimeTicks } from "./proc-files.ts";
@@ -72,7 +72,7 @@ async function clearRuntimeDirectory(host: Host, uid: number, deadlineMs: number
     for (const verb of ["reset-failed", "start", "stop"]) {
       const ran = await runProgram(host, [systemctlPath, verb, unit], deadlineMs);
       if (verb !== "reset-failed" && !succeeded(ran)) problem = ` (${verb}: ${inWords(ran)})`;
-      if (ran.kind !== "ended") return `${directory} could not be removed (${verb}: ${inWords(ran)})`;
+      if (isDefinite(ran)) return `${directory} could not be removed (${verb}: ${inWords(ran)})`;
     }
     if (host.lstat(directory) !== ENOENT) await host.sleep(limits.restoreRetryMs);
   }
@@ -110,8 +110,8 @@ async function startManager(host: Host, uid: number, deadlineMs: number, mend: s
     const ran = await runProgram(host, [systemctlPath, "start", unit], deadlineMs);
     if (succeeded(ran)) return { outcome: "restored", reason: undefined, mend: undefined, startedAfterTicks };
     reason = inWords(ran);
-    const definite = ran.kind !== "ended" || /\bmasked\b|not found|not loaded/.test(ran.output);
-    if (definite || host.nowMs() + limits.restoreRetryMs >= deadlineMs) break;
+    const refused = ran.kind === "ended" && /\bmasked\b|not found|not loaded/.test(ran.output);
+    if (refused || isDefinite(ran) || host.nowMs() + limits.restoreRetryMs >= deadlineMs) break;
     await host.sleep(limits.restoreRetryMs);
   }
   const queued = "; a start may still be queued in PID 1";
@@ -120,6 +120,11 @@ async function startManager(host: Host, uid: number, deadlineMs: number, mend: s
 
 function succeeded(ran: Ran): boolean {
   return ran.kind === "ended" && ran.code === 0;
+}
+
+/** Trying again would change nothing; a lack of pids (EAGAIN) passes. */
+function isDefinite(ran: Ran): boolean {
+  return ran.kind === "hung" || (ran.kind === "not started" && ran.errno !== EAGAIN);
 }
 
 function inWords(ran: Ran): string {

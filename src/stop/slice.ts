@@ -23,8 +23,6 @@ export type SliceWrite = "written" | "absent" | { refused: number };
 
 /** Finds and opens the slice, or says why this helper cannot see the whole host. */
 export function findSlice(view: KernelView, uid: number): Slice | string {
-  const blind = whyBlind(view);
-  if (blind !== undefined) return blind;
   const mountinfo = view.readText("/proc/self/mountinfo");
   if (isErrno(mountinfo)) return `/proc/self/mountinfo cannot be read (errno ${mountinfo})`;
   const mounts = parseMounts(mountinfo);
@@ -33,12 +31,14 @@ export function findSlice(view: KernelView, uid: number): Slice | string {
   const whole = mounts.filter((mount) => mount.type === "cgroup2" && mount.root === "/");
   const mount = whole.findLast((candidate) => candidate.point.startsWith("/sys/fs/cgroup")) ?? whole.at(-1);
   if (mount === undefined) return "no whole cgroup v2 hierarchy is mounted";
+  const blind = whyBlind(view);
+  if (blind !== undefined) return blind;
   const path = `/user.slice/user-${uid}.slice`;
   const slice: Slice = {
     path,
     directory: `${mount.point}${path}`,
     mountPoint: mount.point,
-    readOnly: mount.superOptions.includes("ro"),
+    readOnly: mount.options.includes("ro") || mount.superOptions.includes("ro"),
     events: undefined,
   };
   reopen(view, slice);

@@ -19,7 +19,7 @@ import { manualCommand, type Report, renderJson, renderReport, renderTable, type
 import { clearAndRestore, isManagerRunning, type ManagerReturn } from "./restore-manager.ts";
 import { type Row, rowsOf } from "./rows.ts";
 import { findSlice, leaveSlice, thawSlice } from "./slice.ts";
-import { type Result, Trail } from "./trail.ts";
+import { type Fields, type Result, Trail } from "./trail.ts";
 
 /** Exit codes; 128+n for an interruption by signal n. */
 export const exitCodes = { done: 0, alive: 1, usage: 2, declined: 4, refused: 5 } as const;
@@ -53,7 +53,6 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
   if (host.interruption() !== 0) return interrupted(run, "before anything was touched");
   if (request.dryRun) return end(run, "dry-run", exitCodes.done);
   if (rows.length > 0 || !census.complete) {
-    if (!request.yes && host.isTerminal(0)) run.trail.showInJournal();
     const answer = await askConsent(host, request, census, tableShown);
     if (answer.kind === "declined") return end(run, "declined", exitCodes.declined);
     if (answer.kind === "interrupted") return interrupted(run, "at the question, before anything was touched");
@@ -152,6 +151,8 @@ async function refuse(host: Host, request: StopRequest, reason: string, startMs:
       AI_TOOLS_RUN: report.run,
       AI_TOOLS_CALLER: caller.name,
       AI_TOOLS_CALLER_UID: caller.uid,
+      AI_TOOLS_FORCE: request.force,
+      AI_TOOLS_DRY_RUN: request.dryRun,
     });
     trail.record("refused", sentence);
     for (const problem of await trail.finish()) host.print("err", `ai-tools: ${problem}\n`);
@@ -196,9 +197,10 @@ function showProgress(run: Run, seconds: number, alive: number): void {
 /** Kills and proves; an error of our own becomes "not proved", and never the end of the run. */
 async function killAndProve(run: Run, outside: boolean, rows: readonly Row[]): Promise<Kill> {
   const known = new Set(rows.flatMap((row) => row.processes.map((found) => found.pid)));
+  const deadlineMs = run.host.nowMs() + limits.killMs;
   for (let attempt = 0; ; attempt++) {
     try {
-      return await killOutright(run.host, run.scope, outside, known);
+      return await killOutright(run.host, run.scope, outside, known, deadlineMs);
     } catch (error) {
       run.report.remarks.push(`the kill met an error of its own (${printable(String(error))})`);
       if (attempt < 1) continue;
@@ -238,19 +240,25 @@ async function publish(run: Run): Promise<void> {
   for (const { row, outcome, reason } of report.rows.slice(0, limits.trailRows)) {
     if (outcome === undefined) continue;
     const stray: Result = outcome === "alive" ? "stray-alive" : "stray-ended";
-    const project = row.project.path === undefined ? "unknown" : printable(row.project.path, 1_000);
-    trail.record(row.kind === "stray" ? stray : outcome, `${printable(row.unit)}: ${reason}`, {
-      AI_TOOLS_UNIT: printable(row.unit),
-      AI_TOOLS_CGROUP: printable(row.key, 1_000),
-      AI_TOOLS_WORKING_DIRECTORY: project,
-      AI_TOOLS_PROCESSES: row.processes.length,
-      AI_TOOLS_PASS: outcome === "terminated" ? "sigterm" : "sigkill",
-      AI_TOOLS_MECHANISM: report.mechanisms.join(","),
-    });
+    const result = row.kind === "stray" ? stray : outcome;
+    const how: Fields =
+      outcome === "terminated"
+        ? { AI_TOOLS_PASS: "sigterm" }
+        : { AI_TOOLS_PASS: "sigkill", AI_TOOLS_MECHANISM: report.mechanisms.join(",") };
+    trail.record(result, `${printable(row.unit)}: ${reason}`, { ...fieldsOf(row), ...how });
   }
   recordVerdict(run);
   trail.showInJournal();
   await publishVerdict(run);
+}
+
+function fieldsOf(row: Row): Fields {
+  return {
+    AI_TOOLS_UNIT: printable(row.unit),
+    AI_TOOLS_CGROUP: printable(row.key, 1_000),
+    AI_TOOLS_WORKING_DIRECTORY: row.project.path === undefined ? "unknown" : printable(row.project.path, 1_000),
+    AI_TOOLS_PROCESSES: row.processes.length,
+  };
 }
 
 function recordVerdict(run: Run): void {
@@ -264,12 +272,16 @@ function recordVerdict(run: Run): void {
     declined: "declined",
     "dry-run": "dry-run",
   };
-  trail.record(results[report.verdict] ?? "incomplete", `verdict: ${report.verdict}`, {
+  const strays = report.rows.filter(({ row }) => row.kind === "stray");
+  const more = report.rows.length - limits.trailRows;
+  const unsaid = more > 0 ? ` (and ${more} more rows than the events above)` : "";
+  trail.record(results[report.verdict] ?? "incomplete", `verdict: ${report.verdict}${unsaid}`, {
     AI_TOOLS_VERDICT: report.verdict,
     AI_TOOLS_EXIT_CODE: report.exitCode,
     AI_TOOLS_ROWS: report.rows.length,
     AI_TOOLS_SURVIVORS: report.survivors.length,
-    AI_TOOLS_STRAYS: report.rows.filter(({ row }) => row.kind === "stray").length,
+    AI_TOOLS_STRAYS: strays.reduce((sum, { row }) => sum + row.processes.length, 0),
+    AI_TOOLS_BYSTANDERS: report.bystanders.length,
     AI_TOOLS_DURATION_MS: Math.round(report.durationMs),
   });
 }
@@ -285,12 +297,7 @@ async function publishVerdict(run: Run): Promise<void> {
 /** Brings the manager back, and looks once more: only what came with it is excused. */
 async function restoreAndLookAgain(run: Run, entry: string): Promise<void> {
   const { host, scope, report, trail } = run;
-  const manager = await unlessItThrows(run, "restore", () => clearAndRestore(host, scope, entry));
-  report.manager = manager;
-  if (manager?.outcome === "restored") trail.record("manager-restored", "the user manager is back");
-  if (manager?.outcome === "not-restored") {
-    trail.record("manager-not-restored", `the user manager is not back: ${manager.reason ?? "unknown"}`);
-  }
+  const manager = await restoreManager(run, entry);
   const excuse = (found: Found) => cameWithManager(scope, manager, found);
   const look = await proveEmpty(host, scope, limits.finalLookMs, excuse);
   if (look.proved) return;
@@ -299,10 +306,22 @@ async function restoreAndLookAgain(run: Run, entry: string): Promise<void> {
   const alive = [...(look.last?.alive ?? []), ...(look.last?.held ?? [])];
   for (const row of rowsFrom(scope, alive)) {
     report.rows.push({ row, outcome: "reappeared", reason: "alive again after everything was ended" });
+    trail.record("reappeared", `${printable(row.unit)}: alive again after everything was ended`, fieldsOf(row));
   }
   conclude(run, "reappeared", exitCodes.alive);
   recordVerdict(run);
   await publishVerdict(run);
+}
+
+async function restoreManager(run: Run, entry: string): Promise<ManagerReturn | undefined> {
+  const { host, scope, report, trail } = run;
+  const manager = await unlessItThrows(run, "restore", () => clearAndRestore(host, scope, entry));
+  report.manager = manager;
+  if (manager?.outcome === "restored") trail.record("manager-restored", "the user manager is back");
+  if (manager?.outcome === "not-restored") {
+    trail.record("manager-not-restored", `the user manager is not back: ${manager.reason ?? "unknown"}`);
+  }
+  return manager;
 }
 
 /** Below the manager and started after the restore began, or root's own work on the runtime directory. */
@@ -319,6 +338,7 @@ function cameWithManager(scope: Scope, manager: ManagerReturn | undefined, found
 
 /** An interruption with nothing touched. */
 async function interrupted(run: Run, when: string): Promise<number> {
+  if (run.host.isTerminal(0)) run.host.print(run.request.json ? "err" : "out", "\n");
   run.report.remarks.push(`interrupted ${when}`);
   return end(run, "interrupted", 128 + run.host.interruption());
 }
@@ -334,7 +354,7 @@ async function interruptedInGrace(run: Run, entry: string, managerRan: boolean):
   if (managerRan) wantRestore(host);
   withdrawStop(host, entry);
   const look = await proveEmpty(host, scope, limits.finalLookMs, () => false);
-  if (look.proved) report.manager = await unlessItThrows(run, "restore", () => clearAndRestore(host, scope, entry));
+  if (look.proved) await restoreManager(run, entry);
   return finish(run);
 }
 
@@ -350,11 +370,12 @@ async function finish(run: Run): Promise<number> {
   const { host, report, trail, request } = run;
   report.durationMs = host.nowMs() - run.startMs;
   report.hints = report.verdict === "declined" ? [] : leftBehind(host, run.scope.identity);
-  report.remarks.push(...(await trail.finish()));
+  const sinkProblems = await trail.finish();
+  for (const problem of sinkProblems) host.print("err", `ai-tools: ${problem}\n`);
   const text =
     report.verdict === "dry-run" && !request.json ? renderReport({ ...report, rows: [] }) : renderReport(report);
   host.print(request.json ? "err" : "out", text);
-  if (request.json) host.print("out", renderJson(report));
+  if (request.json) host.print("out", renderJson({ ...report, remarks: [...report.remarks, ...sinkProblems] }));
   await host.flush(limits.reportMs);
   return report.exitCode;
 }

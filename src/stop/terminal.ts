@@ -10,6 +10,9 @@ import { type Child, isErrno, type Stream } from "./kernel.ts";
 /** Under this name the executable copies its standard input to its standard output (`copyToOutput`). */
 export const outputName = "ai-tools-stop: output";
 
+/** Under this name the executable empties the terminal at its standard input (`discardPending`). */
+export const discardName = "ai-tools-stop: discard";
+
 interface Sink {
   write(text: string): void;
   /** true when nothing is left to write. */
@@ -47,9 +50,13 @@ export class Terminal {
     for (const sink of this.#sinks.values()) sink.drop();
   }
 
-  /** Throws away whole lines that were typed before; what was typed without Enter the terminal still holds. */
-  discardTyped(): void {
-    for (let reading = 0; reading < 1_000; reading++) if (!this.typed()) return;
+  /**
+   * A child that throws away what was typed before. A terminal gives out an unfinished line only in raw mode, and
+   * QuickJS gives the mode back only at the end of a process: so this is a process of its own.
+   */
+  discardTyped(): Child | undefined {
+    const child = this.#programs.start([discardName], { inputFrom: 0, itself: true });
+    return isErrno(child) ? undefined : child;
   }
 
   typed(): string | undefined {
@@ -100,4 +107,11 @@ export function copyToOutput(): void {
       at += written;
     }
   }
+}
+
+/** The child's work: raw mode, everything that is there, and the old mode again when the process ends. */
+export function discardPending(): void {
+  os.ttySetRaw(0);
+  const fd = os.open(descriptorPath(0), os.O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  for (let reading = 0; fd >= 0 && reading < 1_000; reading++) if (!readAvailable(fd)) return;
 }

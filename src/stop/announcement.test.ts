@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stop says to others: an entry of a helper that is dead or somebody else by now holds up nobody.
+
+import { describe, expect, test } from "vitest";
+import {
+  announceStop,
+  isAnotherStopRunning,
+  lastStopPath,
+  takeRestoreNote,
+  wantRestore,
+  withdrawStop,
+  writeLastStop,
+} from "./announcement.ts";
+import { HandMadeHost } from "./hand-made-host.fixture.ts";
+import { place, stat, statusText } from "./hand-made-processes.fixture.ts";
+import { EACCES, EEXIST, EIO, EROFS } from "./kernel.ts";
+
+const directory = "/run/ai-tools/stop";
+const asRoot = { uids: [0, 0, 0, 0], cgroup: "/user.slice/user-1000.slice/session-1.scope" } as const;
+
+/** A host with this stop (pid 400) and another one, 300, that started at tick 7. */
+function twoStops(): HandMadeHost {
+  const host = new HandMadeHost();
+  place(host, { pid: host.pid, startTicks: 9, ...asRoot });
+  place(host, { pid: 300, startTicks: 7, ...asRoot });
+  host.directories.set(directory, ["400-9", "300-7", "count", "restore-wanted"]);
+  return host;
+}
+
+const own = `${directory}/400-9`;
+
+describe("announcing", () => {
+  test("leaves an entry with pid and start time and one byte in the counter, and takes the entry back", () => {
+    const host = new HandMadeHost();
+    place(host, { pid: host.pid, startTicks: 9, ...asRoot });
+    expect(announceStop(host)).toBe(own);
+    announceStop(host);
+    expect([...host.files.keys()].filter((path) => path.startsWith("/run"))).toEqual([own, `${directory}/count`]);
+    expect(host.files.get(`${directory}/count`)).toBe("..");
+    withdrawStop(host, own);
+    expect(host.files.has(own)).toBe(false);
+  });
+
+  test("cannot stop a stop: nothing that refuses throws", () => {
+    const host = new HandMadeHost();
+    host.makeDirectory = () => EROFS;
+    host.createFile = () => EROFS;
+    host.appendFile = () => EROFS;
+    host.remove = () => EROFS;
+    const entry = announceStop(host);
+    withdrawStop(host, entry);
+    wantRestore(host);
+    expect(takeRestoreNote(host)).toBe(false);
+    expect(isAnotherStopRunning(host, entry)).toBe(false);
+  });
+});
+
+describe("another stop", () => {
+  test("runs while the process of its entry lives", () => {
+    expect(isAnotherStopRunning(twoStops(), own)).toBe(true);
+  });
+
+  test.each<[string, (host: HandMadeHost) => void]>([
+    ["dead", (host) => void host.files.delete("/proc/300/status")],
+    [
+      "dead and not reaped",
+      (host) => void host.files.set("/proc/300/status", statusText({ pid: 300, state: "Z (zombie)" })),
+    ],
+    ["somebody else by now", (host) => place(host, { pid: 300, startTicks: 8, ...asRoot })],
+    ["this one itself", (host) => void host.directories.set(directory, ["400-9"])],
+    [
+      "not an entry",
+      (host) =>
+        void host.directories.set(directory, ["count", "restore-wanted", "300", "-7", "300-", "x-7", "300-7-1"]),
+    ],
+    ["in a directory that cannot be listed", (host) => void host.directories.set(directory, EACCES)],
+  ])("does not run where it is %s", (_name, changes) => {
+    const host = twoStops();
+    changes(host);
+    expect(isAnotherStopRunning(host, own)).toBe(false);
+  });
+
+  test("runs where its leader's thread has exited and another lives", () => {
+    const host = twoStops();
+    host.files.set("/proc/300/status", statusText({ pid: 300, state: "Z (zombie)", threads: 2 }));
+    expect(isAnotherStopRunning(host, own)).toBe(true);
+  });
+
+  test("one dead entry does not hide a living one", () => {
+    const host = twoStops();
+    host.directories.set(directory, ["9-9", "300-7"]);
+    expect(isAnotherStopRunning(host, own)).toBe(true);
+  });
+});
+
+test("of several stops exactly one takes the note that the manager should come back", () => {
+  const host = new HandMadeHost();
+  wantRestore(host);
+  wantRestore(host);
+  expect([takeRestoreNote(host), takeRestoreNote(host)]).toEqual([true, false]);
+});
+
+describe("the record of the last stop", () => {
+  const last = {
+    run: "r1",
+    time: "2026-01-02T03:04:05.000Z",
+    caller: "olga (uid 1000)",
+    verdict: "stopped",
+    exitCode: 0,
+  };
+
+  async function written(changes: (host: HandMadeHost) => void = () => undefined) {
+    const host = new HandMadeHost();
+    host.stats.set(lastStopPath, stat());
+    changes(host);
+    await writeLastStop(host, last);
+    return host;
+  }
+
+  test("is one line of JSON", async () => {
+    const host = await written();
+    expect(host.files.get(lastStopPath)).toBe(`${JSON.stringify(last)}\n`);
+    expect(host.commandLines).toEqual([]);
+  });
+
+  test("is opened to readers where the umask closed it", async () => {
+    const host = await written((one) => void one.stats.set(lastStopPath, stat({ mode: 0o600 })));
+    expect(host.commandLines).toEqual([`/usr/bin/chmod 0644 ${lastStopPath}`]);
+  });
+
+  test("cannot fail a stop", async () => {
+    const host = await written((one) => {
+      one.replaceFile = () => EIO;
+      one.createFile = () => EEXIST;
+      one.stats.set(lastStopPath, EIO);
+    });
+    expect(host.commandLines).toEqual([]);
+  });
+});

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// The helper's side of the trail: it hands events over, never waits before the end, and tells what did not arrive.
+
+import { describe, expect, test } from "vitest";
+import { HandMadeHost, type Program } from "./hand-made-host.fixture.ts";
+import { EAGAIN } from "./kernel.ts";
+import { limits } from "./limits.ts";
+import { endWord, journalWord, Trail } from "./trail.ts";
+
+function trailWith(recorder: Program) {
+  const host = new HandMadeHost();
+  host.recorder = recorder;
+  return { host, trail: new Trail(host, { AI_TOOLS_RUN: "r1", AI_TOOLS_FORCE: false }) };
+}
+
+const done: Program = { code: 0, output: "done\n" };
+
+describe("an event", () => {
+  test("is one line of JSON with its result, time, message and what goes with all events", () => {
+    const { host, trail } = trailWith(done);
+    trail.record("requested", "stop requested by olga (uid 1000)");
+    trail.add({ AI_TOOLS_CONSENT: "prompt" });
+    trail.record("killed", "a.service: SIGKILL", { AI_TOOLS_UNIT: "a.service" });
+    const events = (host.children[0]?.sent ?? "")
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(events).toMatchObject([
+      {
+        message: "stop requested by olga (uid 1000)",
+        AI_TOOLS_RESULT: "requested",
+        AI_TOOLS_RUN: "r1",
+        AI_TOOLS_FORCE: false,
+      },
+      { AI_TOOLS_RESULT: "killed", AI_TOOLS_RUN: "r1", AI_TOOLS_CONSENT: "prompt", AI_TOOLS_UNIT: "a.service" },
+    ]);
+    expect(events[0].time).toMatch(/^2026-01-02T03:.*Z$/);
+    expect(events[0]).not.toHaveProperty("AI_TOOLS_CONSENT");
+  });
+
+  test("is handed over without any waiting, also to a recorder that hangs", () => {
+    const { host, trail } = trailWith("hangs");
+    const startMs = host.clockMs;
+    for (let index = 0; index < 1_000; index++) trail.record("killed", "x");
+    trail.showInJournal();
+    expect(host.clockMs).toBe(startMs);
+  });
+
+  test("does not go to the journal before the helper says so", () => {
+    const { host, trail } = trailWith(done);
+    trail.record("requested", "x");
+    expect(host.children[0]?.sent).not.toContain(`${journalWord}\n`);
+    trail.showInJournal();
+    expect(host.children[0]?.sent).toMatch(/\njournal\n$/);
+  });
+});
+
+describe("at the end", () => {
+  test("the recorder is told the end, and a person nothing where both sinks have everything", async () => {
+    const { host, trail } = trailWith({ ...done, afterMs: 300 });
+    expect(await trail.finish()).toEqual([]);
+    expect(host.children[0]).toMatchObject({ sent: `${endWord}\n`, inputClosed: true, abandoned: false });
+  });
+
+  test("what the recorder says about a sink is told as it is, and the other sink is not blamed", async () => {
+    const output = "/var/log/ai-tools/stop.log could not be written (errno 28)\ndone\n";
+    expect(await trailWith({ code: 1, output }).trail.finish()).toEqual([
+      "/var/log/ai-tools/stop.log could not be written (errno 28)",
+    ]);
+  });
+
+  test("a recorder that ended without a last word is told", async () => {
+    expect((await trailWith({ code: 137, output: "" }).trail.finish())[0]).toContain("ended early");
+  });
+
+  test("a recorder that hangs is waited for at most so long, told, and left to go on alone", async () => {
+    const { host, trail } = trailWith("hangs");
+    const startMs = host.clockMs;
+    expect((await trail.finish())[0]).toContain("still waiting for a sink");
+    expect(host.clockMs - startMs).toBeLessThanOrEqual(limits.reportMs + limits.childPollMs);
+    expect(host.children[0]?.abandoned).toBe(false);
+  });
+
+  test("a recorder that never started is told with the reason, and no event breaks the run", async () => {
+    const { trail } = trailWith({ errno: EAGAIN });
+    trail.record("requested", "x");
+    trail.showInJournal();
+    expect(await trail.finish()).toEqual(["the trail was not written: the recorder did not start (errno 11)"]);
+  });
+});
