@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// `npm start`: the product's main job from source to verdict on a fresh host. `npm run mutants`: the same and the boundary
+// tests with a helper that is broken on purpose, which both must notice.
+
+import type { CommandModule } from "yargs";
+
+import { withLab } from "../lab/lab.ts";
+import { buildPackage } from "../package/package.ts";
+import { say, step } from "../progress.ts";
+import { keepEvidence, runDrill, verdictLine } from "./drill.ts";
+import { tryMutants } from "./mutants.ts";
+
+const start: CommandModule = {
+  command: "start",
+  describe: "build all, boot a host, start sessions and stop them all as an operator does; proved from the kernel",
+  handler: async () => {
+    process.exitCode = 1;
+    try {
+      const { rpm } = await buildPackage();
+      await withLab({}, async ({ hosts: [host] }) => {
+        await step("installing the package", () => host.installPackage(rpm));
+        const result = await runDrill(host);
+        say(`evidence: ${await keepEvidence(result)}`);
+        process.exitCode = result.problems.length === 0 ? 0 : 1;
+        process.once("exit", () => say(verdictLine(result.problems)));
+      });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      process.once("exit", () => say(verdictLine([why.replaceAll("\n", " ")])));
+      throw error;
+    }
+  },
+};
+
+const mutants: CommandModule = {
+  command: "mutants",
+  describe: "break the helper on purpose, one way at a time: the drill and the boundary tests must go red each time",
+  handler: async () => {
+    process.exitCode = (await tryMutants()) ? 0 : 1;
+  },
+};
+
+export const commands: CommandModule[] = [start, mutants];

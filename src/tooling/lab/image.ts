@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Makes the image of a lab host: a Debian with systemd, sudo, rpm and dnf, from this machine's own apt configuration,
+// kept in the cache under a hash of its recipe.
+
+import { createHash } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Refusal } from "../cleanup.ts";
+import { cacheDirectory, inProject, isRoot } from "../machine.ts";
+import { logged, step } from "../progress.ts";
+import { ensurePackages } from "../setup/apt.ts";
+import type { Engine } from "./engine.ts";
+import { runProgram } from "./program.ts";
+
+/** Debian 12 has systemd 252, the generation of EL9; Debian 13 has 257, that of EL10. */
+export type Suite = "bookworm" | "trixie";
+
+/** What a host has beside Debian's required packages. */
+const PACKAGES = [
+  ...["systemd", "systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "sudo"],
+  ...["procps", "iproute2", "util-linux", "passwd", "logrotate", "cron", "at", "strace", "python3"],
+  ...["rpm", "dnf"],
+];
+
+/** Without the tag, which is the suite and the hash of the recipe. */
+export const IMAGE_NAME = "ai-tools-lab";
+
+const RECIPE_FOLDER = inProject("src", "tooling", "lab", "image");
+const IMPORT_LIMIT_MS = 300_000;
+
+/**
+ * Makes sure that the engine has the image of a suite.
+ * @returns the image's name
+ */
+export async function ensureImage(engine: Engine, suite: Suite): Promise<string> {
+  const hash = recipeHash(suite);
+  const image = `${IMAGE_NAME}:${suite}-${hash}`;
+  if ((await engine.docker(["image", "inspect", image])).code === 0) return image;
+  if (engine.kind === "ordinary" && !canDebootstrap()) {
+    await step(`building the ${suite} image (a minute or two)`, () => buildImage(engine, suite, image));
+    return image;
+  }
+  const tarball = await ensureTarball(suite, hash);
+  await step(`importing the ${suite} image`, async () => {
+    const { code, stderr } = await engine.docker(["import", tarball, image], { timeoutMs: IMPORT_LIMIT_MS });
+    if (code !== 0) throw new Error(`docker import ${tarball} ended with ${code}: ${stderr}`);
+  });
+  if (engine.kind === "private") await removeOldImages(engine, suite, image);
+  return image;
+}
+
+/** Those that an earlier recipe made, so that the data root does not grow with each change of it. */
+async function removeOldImages(engine: Engine, suite: Suite, current: string): Promise<void> {
+  const format = "{{.Repository}}:{{.Tag}}";
+  const list = ["image", "ls", "--filter", `reference=${IMAGE_NAME}:${suite}-*`, "--format", format];
+  const old = (await engine.docker(list)).stdout.split("\n").filter((line) => line !== "" && line !== current);
+  if (old.length > 0) await engine.docker(["image", "rm", ...old]);
+}
+
+function recipeHash(suite: Suite): string {
+  const hash = createHash("sha256").update(JSON.stringify([suite, PACKAGES, mmdebstrapOptions("aptopt")]));
+  for (const name of readdirSync(RECIPE_FOLDER).sort()) hash.update(readFileSync(join(RECIPE_FOLDER, name)));
+  return hash.digest("hex").slice(0, 12);
+}
+
+function canDebootstrap(): boolean {
+  return isRoot() && existsSync("/usr/bin/apt-get");
+}
+
+/** From the engine's own Debian image, where this machine cannot make one from nothing. */
+async function buildImage(engine: Engine, suite: Suite, image: string): Promise<void> {
+  const build = [
+    "build",
+    "--tag",
+    image,
+    "--build-arg",
+    `SUITE=${suite}`,
+    "--build-arg",
+    `PACKAGES=${PACKAGES.join(" ")}`,
+  ];
+  await logged(`image-${suite}`, engine.argv([...build, RECIPE_FOLDER]));
+}
+
+async function ensureTarball(suite: Suite, hash: string): Promise<string> {
+  const tarball = join(cacheDirectory("lab"), `image-${suite}-${hash}.tar`);
+  if (existsSync(tarball)) return tarball;
+  await ensurePackages(["mmdebstrap"]);
+  await step(`making the ${suite} image (a minute or two)`, () => makeTarball(suite, tarball));
+  const old = readdirSync(cacheDirectory("lab")).filter((name) => name.startsWith(`image-${suite}-`));
+  for (const name of old.filter((other) => !other.includes(hash)))
+    rmSync(join(cacheDirectory("lab"), name), { force: true });
+  return tarball;
+}
+
+/**
+ * Made under another name first, so that an interrupted run leaves no half image; the lock lets a second run wait for
+ * the first one's image instead of making its own.
+ */
+async function makeTarball(suite: Suite, tarball: string): Promise<void> {
+  const work = mkdtempSync(join(tmpdir(), "ai-tools-image-"));
+  const unfinished = `${tarball}.${process.pid}.tar`;
+  try {
+    writeFileSync(join(work, "acquire.conf"), await acquireConfiguration());
+    const options = mmdebstrapOptions(join(work, "acquire.conf"));
+    const source = `deb ${await mirrorOf(suite)} ${suite} main`;
+    const once = 'test -e "$TARBALL" || { mmdebstrap "$@" && mv "$UNFINISHED" "$TARBALL"; }';
+    await logged(
+      `image-${suite}`,
+      ["flock", `${tarball}.lock`, "sh", "-c", once, "sh", ...options, suite, unfinished, source],
+      { env: { RECIPE: RECIPE_FOLDER, TARBALL: tarball, UNFINISHED: unfinished } },
+    );
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+    rmSync(unfinished, { force: true });
+  }
+}
+
+function mmdebstrapOptions(aptConfiguration: string): string[] {
+  return [
+    "--variant=minbase",
+    `--include=${PACKAGES.join(",")}`,
+    `--aptopt=${aptConfiguration}`,
+    '--aptopt=APT::Install-Recommends "false"',
+    ...["man", "doc", "locale", "info"].map((folder) => `--dpkgopt=path-exclude=/usr/share/${folder}/*`),
+    `--customize-hook=mkdir "$1/tmp/recipe" && cp "$RECIPE"/* "$1/tmp/recipe/"`,
+    `--customize-hook=chroot "$1" sh /tmp/recipe/prepare.sh`,
+    `--customize-hook=rm -r "$1/tmp/recipe"`,
+  ];
+}
+
+/**
+ * The archive that this machine itself installs from, asked for another suite where need be.
+ * `apt-get indextargets` knows every format of the sources, apt-get(8).
+ */
+async function mirrorOf(suite: Suite): Promise<string> {
+  const format = "$(RELEASE) $(COMPONENT) $(REPO_URI)";
+  const { stdout } = await runProgram(["apt-get", "indextargets", "--format", format, "Created-By: Packages"]);
+  const targets = stdout.split("\n").map((line) => line.split(" "));
+  const inMain = targets.filter(([release, component]) => component === "main" && !release?.includes("-"));
+  const uri = (inMain.find(([release]) => release === suite) ?? inMain[0])?.[2];
+  if (uri !== undefined) return uri;
+  throw new Refusal(
+    `apt on this machine has no Debian archive to make the ${suite} image from: add one to /etc/apt/sources.list.d and run apt-get update.`,
+  );
+}
+
+/** How this machine's apt fetches (proxies, time checks, ...), without what only describes the formats of archives. */
+async function acquireConfiguration(): Promise<string> {
+  const { stdout } = await runProgram(["apt-config", "dump", "Acquire"]);
+  const lines = stdout
+    .split("\n")
+    .filter((line) => !/^Acquire(::(IndexTargets|cdrom|Changelogs|CompressionTypes)\b.*)? /.test(line));
+  return lines.join("\n");
+}

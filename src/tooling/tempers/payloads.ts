@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts tempers on a lab host in every place where a process of the sandbox account (or one that only looks like it)
+// can live, and waits until its counters show that it runs.
+
+import type { LabHost } from "../lab/host.ts";
+import { countersOnHost, tempersOnHost } from "./build-tempers.ts";
+import { readCounters } from "./counters.ts";
+
+/** One sentence of temper each: see the C source of that name. */
+export type Temper = "polite" | "deaf" | "stubborn" | "scattered" | "headless" | "stopped" | "restarting" | "saving";
+
+/**
+ * Where a payload of the account lives:
+ * `session`: a transient unit of PID 1 in the account's slice, in the form of an agent session;
+ * `own-manager`: a transient unit of the account's own manager, which must linger;
+ * `own-manager-always`: the same, restarted by that manager whenever it ends;
+ * `system-unit`: a system unit outside the slice that changes to the account with setpriv (a stray);
+ * `exec`: started from outside without any unit of its own (a stray), as `docker exec` and `su` without PAM do.
+ */
+export type Place = "session" | "own-manager" | "own-manager-always" | "system-unit" | "exec";
+
+/** Who goes on when the account's processes end, see `bystanderCommand`. */
+export type Bystander = "operator" | "other-user" | "root-acting-for-account" | "container";
+
+export interface Payload {
+  /** Also the name of its counter file. */
+  name: string;
+  temper: Temper;
+  place: Place;
+  /** The unit that holds it, where it has one. */
+  unit: string | undefined;
+}
+
+/** How many processes of each temper work, each with a counter of its own. */
+const workersOf: Record<Temper, number> = {
+  polite: 1,
+  deaf: 1,
+  stubborn: 1,
+  scattered: 3,
+  headless: 1,
+  stopped: 1,
+  restarting: 2,
+  saving: 1,
+};
+
+/** Longest wait for a payload's counters, in milliseconds: systemd on a busy machine takes a second or two. */
+const startLimitMs = 20_000;
+
+/** A payload ends by itself after this many seconds, so that nothing outlives a broken test. */
+const longestLifeS = 120;
+const bystanderLifeS = 600;
+
+/** What to start: by its name (its unit's last part, so a number makes an agent session of it), temper and place. */
+export interface Wanted {
+  name: string;
+  temper: Temper;
+  place: Place;
+  /** The project of a session, an absolute path that exists; `/` when absent. */
+  workingDirectory?: string;
+}
+
+/** Starts payloads and returns when all their processes count. */
+export async function startPayloads(host: LabHost, wanted: Wanted[]): Promise<Payload[]> {
+  await host.sh(wanted.map(startCommand).join("\n"));
+  for (const { name, temper } of wanted) await waitForCounters(host, name, workersOf[temper]);
+  return wanted.map(({ name, temper, place }) => ({ name, temper, place, unit: unitOf(name, place) }));
+}
+
+/** Starts one payload and returns when all its processes count. */
+export async function startPayload(
+  host: LabHost,
+  name: string,
+  temper: Temper,
+  place: Place,
+  workingDirectory = "/",
+): Promise<void> {
+  await startPayloads(host, [{ name, temper, place, workingDirectory }]);
+}
+
+/** Starts processes that look like the account's, or are somebody else's, and must survive every stop. */
+export async function startBystanders(host: LabHost, kinds: readonly Bystander[]): Promise<void> {
+  await host.sh(kinds.map((kind) => `${bystanderCommand(kind)} || exit`).join("\n"));
+  for (const kind of kinds) await waitForCounters(host, kind, 1);
+}
+
+/** The sandbox account's number on this host. */
+export async function accountUid(host: LabHost): Promise<number> {
+  return Number(await host.sh("id -u ai-tools"));
+}
+
+/** Lets the account's manager run without a login, and waits until it does. */
+export async function startAccountManager(host: LabHost): Promise<void> {
+  await host.sh("loginctl enable-linger ai-tools");
+  const uid = await accountUid(host);
+  await host.sh(`systemctl reset-failed user@${uid}.service 2>/dev/null; systemctl start user@${uid}.service`);
+}
+
+function startCommand({ name, temper, place, workingDirectory = "/" }: Wanted): string {
+  const command = `${tempersOnHost}/${temper} ${countersOnHost}/${name} ${longestLifeS}`;
+  const unit = unitOf(name, place);
+  const asAccount = "setpriv --reuid=ai-tools --regid=ai-tools --clear-groups";
+  const ownManager = `systemd-run --quiet --user -M ai-tools@.host --unit=${unit} -p WorkingDirectory=${workingDirectory}`;
+  const places: Record<Place, string> = {
+    session:
+      `systemd-run --quiet --collect --uid=ai-tools --gid=ai-tools --slice=user-$(id -u ai-tools).slice --unit=${unit} ` +
+      `-p WorkingDirectory=${workingDirectory} -p NoNewPrivileges=yes ${command}`,
+    "own-manager": `${ownManager} --collect ${command}`,
+    "own-manager-always": `${ownManager} -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command}`,
+    "system-unit": `systemd-run --quiet --collect --unit=${unit} ${asAccount} ${command}`,
+    exec: `(cd / && ${asAccount} setsid --fork ${command} </dev/null >/dev/null 2>&1)`,
+  };
+  return `${places[place]} || exit`;
+}
+
+function unitOf(name: string, place: Place): string | undefined {
+  if (place === "exec") return undefined;
+  return place === "system-unit" ? `lab-stray-${name}.service` : `ai-tools-claude-code-${name}.service`;
+}
+
+/**
+ * The operator's own process and another user's; a root daemon that acts for the account (effective uid only); and a
+ * process of a container whose number is the account's: its pid namespace is made by a root process of this host, which
+ * stays in the user namespace of all.
+ */
+function bystanderCommand(kind: Bystander): string {
+  const unit = `systemd-run --quiet --collect --unit=lab-bystander-${kind}`;
+  const counter = `${countersOnHost}/${kind}`;
+  const polite = `${tempersOnHost}/polite ${counter} ${bystanderLifeS}`;
+  const uid = "$(id -u ai-tools)";
+  const commands: Record<Bystander, string> = {
+    operator: `${unit} --uid=olga ${polite}`,
+    "other-user": `${unit} --uid=ursula ${polite}`,
+    "root-acting-for-account": `${unit} ${tempersOnHost}/acting ${counter} ${uid} ${bystanderLifeS}`,
+    container: `${unit} unshare --pid --fork --mount-proc setpriv --reuid=${uid} --regid=${uid} --clear-groups ${polite}`,
+  };
+  return commands[kind];
+}
+
+async function waitForCounters(host: LabHost, name: string, workers: number): Promise<void> {
+  const deadline = Date.now() + startLimitMs;
+  for (;;) {
+    const counting = (await readCounters(host)).filter((counter) => counter.payload === name && counter.ticks > 0);
+    if (counting.length >= workers) return;
+    if (Date.now() > deadline)
+      throw new Error(`payload ${name}: ${counting.length} of ${workers} processes count after ${startLimitMs} ms`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}

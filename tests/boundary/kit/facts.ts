@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the kernel of a lab host says about the sandbox account, asked without any code of the helper.
+
+import { look, type SeenProcess } from "../../../src/tooling/drill/observer.ts";
+import type { LabHost } from "../../../src/tooling/lab/host.ts";
+import { countersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
+import { type Counter, movedSince, readCounters, watchCounters } from "../../../src/tooling/tempers/counters.ts";
+import { accountUid } from "../../../src/tooling/tempers/payloads.ts";
+
+/** How long nothing may move before it is called ended, in milliseconds; a counter that moves does so every 2 ms. */
+const stillnessMs = 400;
+
+/** Which payloads run: those whose counters move. */
+export async function running(host: LabHost): Promise<string[]> {
+  const { moved } = await watchCounters(host, stillnessMs);
+  return [...new Set(moved.map((counter) => counter.payload))].sort();
+}
+
+/** The counters of one payload, and whether each of them moves. */
+export async function countersOf(host: LabHost, payload: string): Promise<(Counter & { moves: boolean })[]> {
+  const { moved, still } = await watchCounters(host, stillnessMs);
+  return [...moved.map((c) => ({ ...c, moves: true })), ...still.map((c) => ({ ...c, moves: false }))]
+    .filter((counter) => counter.payload === payload)
+    .sort((a, b) => a.slot - b.slot);
+}
+
+/**
+ * The account's living processes apart from the restored manager, by `/proc` and by the slice's cgroups. Processes that
+ * belong to bystanders of the lab are left out.
+ */
+export async function accountProcesses(host: LabHost): Promise<string[]> {
+  const uid = await accountUid(host);
+  const seen = await look(host, uid);
+  const manager = `/user.slice/user-${uid}.slice/user@${uid}.service/`;
+  const alive = seen.processes.filter(
+    (process) => !isDead(process) && !isBystander(process) && !process.cgroup.startsWith(manager),
+  );
+  const listed = new Set(alive.map(({ pid }) => pid));
+  const unseen = seen.sliceMembers.filter(({ pid, cgroup }) => !cgroup.startsWith(manager) && !listed.has(pid));
+  return [
+    ...alive.map(({ pid, name, cgroup }) => `${pid} ${name} ${cgroup}`),
+    ...unseen.map(({ pid, cgroup }) => `${pid} ? ${cgroup}`),
+  ];
+}
+
+/** Ends everything that a test started on the host, by the kernel's own means, and forgets its counters. */
+export async function clearHost(host: LabHost): Promise<void> {
+  const uid = await accountUid(host);
+  const slice = `/sys/fs/cgroup/user.slice/user-${uid}.slice`;
+  await host.sh(`
+    systemctl kill -s KILL 'lab-*' 2>/dev/null
+    for pass in 1 2 3; do
+      for file in ${slice}/cgroup.kill; do [ -e $file ] && echo 1 >$file; done
+      pkill -KILL -U ${uid}; pkill -KILL -u ${uid}
+    done
+    systemctl reset-failed
+    rm -f ${countersOnHost}/*
+    true`);
+}
+
+/** Waits for something that the kernel or systemd will say soon. */
+export async function eventually(what: string, isSo: () => Promise<boolean>, limitMs = 10_000): Promise<void> {
+  const deadline = Date.now() + limitMs;
+  while (!(await isSo())) {
+    if (Date.now() > deadline) throw new Error(`${what}: not within ${limitMs} ms`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+export { movedSince, readCounters };
+
+function isDead({ state, threads }: SeenProcess): boolean {
+  return state === "Z" && threads === 1;
+}
+
+function isBystander({ cgroup }: SeenProcess): boolean {
+  return cgroup.startsWith("/system.slice/lab-bystander-");
+}
