@@ -4,6 +4,7 @@
 
 import * as os from "os";
 import { parseStop, type StopRequest } from "../stop/grammar.ts";
+import { SIGCHLD, SIGINT, SIGQUIT, SIGTSTP } from "../stop/kernel.ts";
 import { say } from "./says.ts";
 
 const sudo = "/usr/bin/sudo";
@@ -21,7 +22,9 @@ export function stopThroughSudo(words: readonly string[], help: string): number 
     return 2;
   }
   // A key or a closed job must not take the caller away while the helper works; the helper catches its own.
-  for (const signal of [2, 3, 20]) os.signal(signal, undefined);
+  for (const signal of [SIGINT, SIGQUIT, SIGTSTP]) os.signal(signal, undefined);
+  // A caller that ignores SIGCHLD would take the exit code away, and the wait for it would never end.
+  os.signal(SIGCHLD, null);
   if (isRoot()) return asRoot(parsed.request);
   return asOperator(parsed.request);
 }

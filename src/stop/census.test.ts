@@ -86,7 +86,10 @@ describe("the order of looking", () => {
     const host = new HandMadeHost();
     populate(host, [{ pid: 50 }], 50);
     let readBefore: string[] = [];
-    lookAt(host, { detailsMs: 100, onAlive: () => void (readBefore = [...host.reads]) });
+    const onAlive = () => {
+      readBefore = [...host.reads];
+    };
+    lookAt(host, { detailsMs: 100, onAlive });
     expect(readBefore.filter((path) => path.startsWith("/proc/50/"))).toEqual(["/proc/50/status"]);
   });
 
@@ -322,7 +325,14 @@ describe("dead or alive", () => {
 describe("a census that cannot be finished proves nothing", () => {
   test.each<[string, (host: HandMadeHost) => void]>([
     ["/proc cannot be listed", (host) => void host.directories.set("/proc", EIO)],
-    ["its limit cuts it off", (host) => void (host.onRead = () => void (host.clockMs += 600))],
+    [
+      "its limit cuts it off",
+      (host) => {
+        host.onRead = () => {
+          host.clockMs += 600;
+        };
+      },
+    ],
   ])("%s", (_name, breakIt) => {
     const host = new HandMadeHost();
     populate(
@@ -361,7 +371,9 @@ describe("details for the table", () => {
       [50, 51, 52].map((pid) => ({ pid })),
       52,
     );
-    host.onRead = (path) => void (path.endsWith("/cgroup") && (host.clockMs += 60));
+    host.onRead = (path) => {
+      if (path.endsWith("/cgroup")) host.clockMs += 60;
+    };
     const census = lookAt(host, { detailsMs: 100 });
     expect(pids(census.alive)).toEqual([52, 51, 50]);
     expect(census.alive.map(({ cgroup }) => cgroup !== undefined)).toEqual([true, true, false]);

@@ -3,7 +3,7 @@
 // descriptors except the pipes that the helper itself serves without blocking, and an end by SIGKILL to it alone.
 
 import * as os from "os";
-import { close, descriptorPath, O_NOCTTY, O_NONBLOCK, Outgoing, readAvailable } from "./descriptors.ts";
+import { close, O_NOCTTY, Outgoing, readAvailable, reopenWithinItsRights } from "./descriptors.ts";
 import { type Child, EAGAIN, type Errno, SIGKILL } from "./kernel.ts";
 
 const environment = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" };
@@ -53,18 +53,13 @@ export class ProgramRunner {
     }
     if (input !== undefined) close(input[0]);
     if (output !== undefined) close(output[1]);
-    const writeTo = pid > 0 && input !== undefined ? reopen(input[1], os.O_WRONLY) : undefined;
-    const readFrom = pid > 0 && output !== undefined ? reopen(output[0], os.O_RDONLY) : undefined;
+    // The same pipes through descriptions of their own, which do not block.
+    const writeTo = pid > 0 && input !== undefined ? reopenWithinItsRights(input[1], "write") : undefined;
+    const readFrom = pid > 0 && output !== undefined ? reopenWithinItsRights(output[0], "read") : undefined;
     if (input !== undefined) close(input[1]);
     if (output !== undefined) close(output[0]);
     return pid > 0 ? new RunningChild(pid, writeTo, readFrom) : EAGAIN;
   }
-}
-
-/** The same pipe through a description of its own, which does not block; undefined when that fails. */
-function reopen(fd: number, flags: number): number | undefined {
-  const reopened = os.open(descriptorPath(fd), flags | O_NONBLOCK | O_NOCTTY);
-  return reopened < 0 ? undefined : reopened;
 }
 
 class RunningChild implements Child {

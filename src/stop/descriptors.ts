@@ -31,6 +31,34 @@ export function descriptorPath(fd: number): string {
   return `/proc/self/fd/${fd}`;
 }
 
+/** Same value on every architecture of the package. */
+const O_PATH = 0o10000000;
+
+/**
+ * Opens again, without blocking, what a descriptor refers to, and only for what the descriptor itself may do: root may
+ * open anything again, and the caller's descriptor may be one that only names a file (O_PATH) or only reads it.
+ * undefined where it may not, or where it cannot be opened.
+ */
+export function reopenWithinItsRights(fd: number, how: "read" | "write"): number | undefined {
+  const flags = flagsOf(fd);
+  if (flags === undefined || (flags & O_PATH) !== 0) return undefined;
+  const access = flags & 3;
+  if (access !== os.O_RDWR && access !== (how === "read" ? os.O_RDONLY : os.O_WRONLY)) return undefined;
+  const open = (how === "read" ? os.O_RDONLY : os.O_WRONLY) | O_NONBLOCK | O_NOCTTY;
+  const reopened = os.open(descriptorPath(fd), open);
+  return reopened < 0 ? undefined : reopened;
+}
+
+/** File status flags and access mode, from `/proc/self/fdinfo/FD` (proc_pid_fdinfo(5)): octal. */
+function flagsOf(fd: number): number | undefined {
+  const info = os.open(`/proc/self/fdinfo/${fd}`, os.O_RDONLY);
+  if (info < 0) return undefined;
+  const text = readWhole(info, 4_096);
+  close(info);
+  const flags = /^flags:\t([0-7]+)$/m.exec(String(text))?.[1];
+  return flags === undefined ? undefined : Number.parseInt(flags, 8);
+}
+
 /** Closes, whatever it says: there is nothing that a caller could do about it. */
 export function close(fd: number): void {
   os.close(fd);

@@ -25,7 +25,7 @@ export function inTurn<T>(...answers: T[]): () => T {
   return () => answers[Math.min(turn++, answers.length - 1)] as T;
 }
 
-function valueOf<T>(answer: Answer<T> | undefined): T | undefined {
+function currently<T>(answer: Answer<T> | undefined): T | undefined {
   return typeof answer === "function" ? (answer as () => T)() : answer;
 }
 
@@ -114,24 +114,24 @@ export class HandMadeHost implements Host {
   readText(path: string): string | Errno {
     this.reads.push(path);
     this.onRead(path);
-    return valueOf(this.files.get(path)) ?? ENOENT;
+    return currently(this.files.get(path)) ?? ENOENT;
   }
 
   list(path: string): string[] | Errno {
     this.reads.push(path);
-    return valueOf(this.directories.get(path)) ?? ENOENT;
+    return currently(this.directories.get(path)) ?? ENOENT;
   }
 
   readLink(path: string): string | Errno {
-    return valueOf(this.links.get(path)) ?? ENOENT;
+    return currently(this.links.get(path)) ?? ENOENT;
   }
 
   lstat(path: string): FileStat | Errno {
-    return valueOf(this.stats.get(path)) ?? ENOENT;
+    return currently(this.stats.get(path)) ?? ENOENT;
   }
 
   open(path: string): Handle | Errno {
-    const text = valueOf(this.files.get(path)) ?? ENOENT;
+    const text = currently(this.files.get(path)) ?? ENOENT;
     if (typeof text === "number") return text;
     const handle = { fd: 10 + this.#paths.size };
     this.#paths.set(handle.fd, path);
@@ -140,7 +140,7 @@ export class HandMadeHost implements Host {
 
   readAgain(handle: Handle): string | Errno {
     const path = this.#paths.get(handle.fd) ?? "";
-    return valueOf(this.handles.get(path)) ?? valueOf(this.files.get(path)) ?? ENOENT;
+    return currently(this.handles.get(path)) ?? currently(this.files.get(path)) ?? ENOENT;
   }
 
   close(handle: Handle): void {
@@ -162,7 +162,7 @@ export class HandMadeHost implements Host {
 
   writeFile(path: string, text: string): Errno {
     this.writes.push({ path, text });
-    return valueOf(this.writeAnswers.get(path)) ?? 0;
+    return currently(this.writeAnswers.get(path)) ?? 0;
   }
 
   async sleep(ms: number): Promise<void> {
@@ -192,14 +192,14 @@ export class HandMadeHost implements Host {
   }
 
   createFile(path: string, text: string): Errno {
-    const refused = valueOf(this.writeAnswers.get(path)) ?? (this.files.has(path) ? EEXIST : 0);
+    const refused = currently(this.writeAnswers.get(path)) ?? (this.files.has(path) ? EEXIST : 0);
     if (refused === 0) this.files.set(path, text);
     return refused;
   }
 
   appendFile(path: string, text: string): Errno {
-    const refused = valueOf(this.writeAnswers.get(path)) ?? 0;
-    if (refused === 0) this.files.set(path, `${valueOf(this.files.get(path)) ?? ""}${text}`);
+    const refused = currently(this.writeAnswers.get(path)) ?? 0;
+    if (refused === 0) this.files.set(path, `${currently(this.files.get(path)) ?? ""}${text}`);
     return refused;
   }
 

@@ -34,7 +34,9 @@ async function record(texts: readonly string[], changes: (host: HandMadeHost) =>
 }
 
 const results = (events: readonly { AI_TOOLS_RESULT: string }[]) => events.map((one) => one.AI_TOOLS_RESULT);
-const logger = (program: Program) => (host: HandMadeHost) => void (host.program = () => program);
+const logger = (program: Program) => (host: HandMadeHost) => {
+  host.program = () => program;
+};
 
 describe("both sinks have every event", () => {
   test("as it was sent, in its order, in the log and in the journal", async () => {

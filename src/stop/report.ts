@@ -114,9 +114,9 @@ function processesInWords(row: Row): string {
 /** The report as text. */
 export function renderReport(report: Report): string {
   const lines: string[] = [];
-  const shown = report.rows.slice(0, limits.rows);
-  for (const row of shown) lines.push(rowInWords(row));
-  if (report.rows.length > shown.length) lines.push(`  and ${report.rows.length - shown.length} more`);
+  const rows = report.rows.filter(({ outcome }) => outcome !== undefined);
+  for (const row of rows.slice(0, limits.rows)) lines.push(rowInWords(row));
+  if (rows.length > limits.rows) lines.push(`  and ${rows.length - limits.rows} more`);
   for (const survivor of report.survivors.slice(0, limits.named)) lines.push(survivorInWords(survivor));
   if (report.survivors.length > limits.named) lines.push(`  and ${report.survivors.length - limits.named} more alive`);
   for (const sentence of report.unknown) lines.push(`  UNKNOWN   ${sentence}`);
@@ -139,7 +139,7 @@ const words: Record<Outcome, string> = {
 };
 
 function rowInWords({ row, outcome, reason }: ReportRow): string {
-  const word = outcome === undefined ? "found     " : words[outcome];
+  const word = outcome === undefined ? "" : words[outcome];
   if (row.kind === "stray") return `  ${word}  stray ${processesInWords(row)} in ${printable(row.key)}: ${reason}`;
   const place = row.kind === "plumbing" ? ` ${plumbingInWords(row)}` : "";
   return `  ${word}  ${printable(row.unit)}${place}: ${reason}`;

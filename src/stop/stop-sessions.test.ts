@@ -5,7 +5,15 @@
 import { describe, expect, test } from "vitest";
 import type { StopRequest } from "./grammar.ts";
 import { HandMadeHost } from "./hand-made-host.fixture.ts";
-import { type Described, place, populate, slicePath, stat, statText, statusText } from "./hand-made-processes.fixture.ts";
+import {
+  type Described,
+  place,
+  populate,
+  slicePath,
+  stat,
+  statText,
+  statusText,
+} from "./hand-made-processes.fixture.ts";
 import { SIGINT, SIGKILL, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { stopSessions } from "./stop-sessions.ts";
@@ -17,14 +25,16 @@ const lastStopPath = "/run/ai-tools/last-stop.json";
 function hostWith(processes: readonly Described[], immortal: readonly number[] = []): HandMadeHost {
   const host = new HandMadeHost();
   const files = {
-    "/etc/passwd": "root:x:0:0::/root:/bin/sh\nolga:x:1000:1000::/home/olga:/bin/sh\nai-tools:x:990:990::/var/lib/ai-tools:/bin/false\n",
+    "/etc/passwd":
+      "root:x:0:0::/root:/bin/sh\nolga:x:1000:1000::/home/olga:/bin/sh\nai-tools:x:990:990::/var/lib/ai-tools:/bin/false\n",
     "/proc/1/cgroup": "0::/init.scope\n",
     "/proc/self/status": statusText({ pid: host.pid, uids: [0, 0, 0, 0] }),
     "/proc/self/stat": statText({ pid: host.pid }),
     "/proc/self/uid_map": "0 0 4294967295\n",
     "/proc/self/loginuid": "1000",
     "/proc/self/cgroup": "0::/user.slice/user-1000.slice/session-3.scope\n",
-    "/proc/self/mountinfo": "22 28 0:20 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+    "/proc/self/mountinfo":
+      "22 28 0:20 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
     "/proc/uptime": "900.00 1.00\n",
   };
   for (const [path, text] of Object.entries(files)) host.files.set(path, text);
@@ -41,7 +51,7 @@ function hostWith(processes: readonly Described[], immortal: readonly number[] =
   return host;
 }
 
-function events(host: HandMadeHost): { AI_TOOLS_RESULT: string; [field: string]: unknown }[] {
+function events(host: HandMadeHost): { AI_TOOLS_RESULT: string; message: string }[] {
   const lines = host.children.flatMap(({ sent }) => sent.split("\n"));
   return lines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
 }
@@ -101,14 +111,17 @@ describe("nothing is touched, and it is recorded", () => {
     nothingTouched(host);
   });
 
-  test.each([SIGINT, SIGTERM])("by one that signal %i interrupts at the question, which ends with 128+n", async (signal) => {
-    const host = hostWith([session]);
-    host.terminals = [0, 1, 2];
-    host.signalArrived = { signal, arrivesMs: host.clockMs + 200 };
-    expect(await stopSessions(host, plain)).toBe(128 + signal);
-    expect(results(host)).toEqual(["requested", "interrupted"]);
-    nothingTouched(host);
-  });
+  test.each([SIGINT, SIGTERM])(
+    "by one that signal %i interrupts at the question, which ends with 128+n",
+    async (signal) => {
+      const host = hostWith([session]);
+      host.terminals = [0, 1, 2];
+      host.signalArrived = { signal, arrivesMs: host.clockMs + 200 };
+      expect(await stopSessions(host, plain)).toBe(128 + signal);
+      expect(results(host)).toEqual(["requested", "interrupted"]);
+      nothingTouched(host);
+    },
+  );
 });
 
 describe("a stop", () => {
@@ -145,9 +158,18 @@ describe("a stop", () => {
     const seen: string[] = [];
     const note = (what: string) => void seen.push(what);
     const { startProgram, print, signal } = host;
-    host.startProgram = (argv) => (note("program"), startProgram.call(host, argv));
-    host.print = (stream, text) => (note("print"), print.call(host, stream, text));
-    host.signal = (pid, number) => (note(`signal ${number}`), signal.call(host, pid, number));
+    host.startProgram = (argv) => {
+      note("program");
+      return startProgram.call(host, argv);
+    };
+    host.print = (stream, text) => {
+      note("print");
+      print.call(host, stream, text);
+    };
+    host.signal = (pid, number) => {
+      note(`signal ${number}`);
+      return signal.call(host, pid, number);
+    };
     expect(await stopSessions(host, plain)).toBe(0);
     const between = seen.slice(seen.indexOf(`signal ${SIGTERM}`), seen.lastIndexOf(`signal ${SIGKILL}`));
     expect(between.filter((what) => !what.startsWith("signal"))).toEqual([]);
@@ -251,7 +273,11 @@ describe("the trail cannot hold up a stop", () => {
     const host = hostWith([]);
     host.variables.set("SUDO_UID", "1001");
     await stopSessions(host, plain);
-    expect(events(host)[0]).toMatchObject({ AI_TOOLS_RESULT: "identity-rejected", AI_TOOLS_CALLER: "root", AI_TOOLS_CALLER_UID: 0 });
-    expect(events(host)[0]?.["message"]).toContain("SUDO_UID=1001");
+    expect(events(host)[0]).toMatchObject({
+      AI_TOOLS_RESULT: "identity-rejected",
+      AI_TOOLS_CALLER: "root",
+      AI_TOOLS_CALLER_UID: 0,
+    });
+    expect(events(host)[0]?.message).toContain("SUDO_UID=1001");
   });
 });

@@ -32,6 +32,8 @@ interface Run {
   trail: Trail;
   report: Report;
   startMs: number;
+  /** A progress line or an echoed key stands on the operator's terminal without a line break. */
+  lineOpen: boolean;
 }
 
 /** Stops every session of the account, and says so only when the kernel does. Returns the exit code. */
@@ -108,7 +110,7 @@ function begin(host: Host, request: StopRequest, scope: Scope, startMs: number):
     trail.record("identity-rejected", `the claimed caller was not believed (${caller.rejected}): recorded as root`);
   }
   trail.record("requested", `stop requested by ${report.caller}`);
-  return { host, request, scope, trail, report, startMs };
+  return { host, request, scope, trail, report, startMs, lineOpen: false };
 }
 
 function emptyReport(host: Host, request: StopRequest, caller: string, uid: number): Report {
@@ -191,7 +193,8 @@ function askedAgain(run: Run, before: Census, rows: Row[]): Census {
 function showProgress(run: Run, seconds: number, alive: number): void {
   if (!run.host.isTerminal(run.request.json ? 2 : 1)) return;
   const line = `  waiting for ${alive} process(es) to end by themselves, ${seconds} s left`;
-  run.host.print(run.request.json ? "err" : "out", `\r${line}   ${seconds <= 1 ? "\n" : ""}`);
+  run.host.print(run.request.json ? "err" : "out", `\r${line}   `);
+  run.lineOpen = true;
 }
 
 /** Kills and proves; an error of our own becomes "not proved", and never the end of the run. */
@@ -338,7 +341,7 @@ function cameWithManager(scope: Scope, manager: ManagerReturn | undefined, found
 
 /** An interruption with nothing touched. */
 async function interrupted(run: Run, when: string): Promise<number> {
-  if (run.host.isTerminal(0)) run.host.print(run.request.json ? "err" : "out", "\n");
+  run.lineOpen = run.host.isTerminal(0);
   run.report.remarks.push(`interrupted ${when}`);
   return end(run, "interrupted", 128 + run.host.interruption());
 }
@@ -372,9 +375,7 @@ async function finish(run: Run): Promise<number> {
   report.hints = report.verdict === "declined" ? [] : leftBehind(host, run.scope.identity);
   const sinkProblems = await trail.finish();
   for (const problem of sinkProblems) host.print("err", `ai-tools: ${problem}\n`);
-  const text =
-    report.verdict === "dry-run" && !request.json ? renderReport({ ...report, rows: [] }) : renderReport(report);
-  host.print(request.json ? "err" : "out", text);
+  host.print(request.json ? "err" : "out", `${run.lineOpen ? "\n" : ""}${renderReport(report)}`);
   if (request.json) host.print("out", renderJson({ ...report, remarks: [...report.remarks, ...sinkProblems] }));
   await host.flush(limits.reportMs);
   return report.exitCode;

@@ -4,7 +4,7 @@
 
 import * as os from "os";
 import type { ProgramRunner } from "./children.ts";
-import { descriptorPath, encode, O_NOCTTY, O_NONBLOCK, Outgoing, readAvailable, writeWhole } from "./descriptors.ts";
+import { descriptorPath, encode, Outgoing, readAvailable, reopenWithinItsRights, writeWhole } from "./descriptors.ts";
 import { type Child, isErrno, type Stream } from "./kernel.ts";
 
 /** Under this name the executable copies its standard input to its standard output (`copyToOutput`). */
@@ -26,6 +26,7 @@ const nowhere: Sink = { write: () => undefined, pump: () => true, drop: () => un
 export class Terminal {
   readonly #programs: ProgramRunner;
   readonly #sinks = new Map<Stream, Sink>();
+  /** Descriptor of the keyboard, -1 where there is none, undefined before the first look. */
   #keyboard: number | undefined;
 
   constructor(programs: ProgramRunner) {
@@ -60,7 +61,7 @@ export class Terminal {
   }
 
   typed(): string | undefined {
-    this.#keyboard ??= os.open(descriptorPath(0), os.O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    this.#keyboard ??= reopenWithinItsRights(0, "read") ?? -1;
     return this.#keyboard < 0 ? undefined : readAvailable(this.#keyboard);
   }
 
@@ -70,8 +71,8 @@ export class Terminal {
     const kind = stat.mode & os.S_IFMT;
     if (kind === os.S_IFREG) return { ...nowhere, write: (text) => void writeWhole(fd, encode(text)) };
     if (kind === os.S_IFSOCK) return this.#throughChild(fd);
-    const reopened = os.open(descriptorPath(fd), os.O_WRONLY | O_NONBLOCK | O_NOCTTY);
-    if (reopened < 0) return nowhere;
+    const reopened = reopenWithinItsRights(fd, "write");
+    if (reopened === undefined) return nowhere;
     const outgoing = new Outgoing(reopened);
     return { write: (text) => outgoing.add(text), pump: () => outgoing.pump(), drop: () => outgoing.drop() };
   }
@@ -111,7 +112,8 @@ export function copyToOutput(): void {
 
 /** The child's work: raw mode, everything that is there, and the old mode again when the process ends. */
 export function discardPending(): void {
+  const fd = reopenWithinItsRights(0, "read");
+  if (fd === undefined) return;
   os.ttySetRaw(0);
-  const fd = os.open(descriptorPath(0), os.O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  for (let reading = 0; fd >= 0 && reading < 1_000; reading++) if (!readAvailable(fd)) return;
+  for (let reading = 0; reading < 1_000; reading++) if (!readAvailable(fd)) return;
 }

@@ -93,6 +93,13 @@ async function ensureTarball(suite: Suite, hash: string): Promise<string> {
   return tarball;
 }
 
+/** The trap makes the shell wait for mmdebstrap, which takes its tree away when it is interrupted. */
+const MAKE_ONCE = `
+  trap 'exit 143' INT TERM
+  exec 9>"$TARBALL.lock"
+  flock 9
+  test -e "$TARBALL" || { mmdebstrap "$@" && mv "$UNFINISHED" "$TARBALL"; }`;
+
 /**
  * Made under another name first, so that an interrupted run leaves no half image; the lock lets a second run wait for
  * the first one's image instead of making its own.
@@ -104,12 +111,9 @@ async function makeTarball(suite: Suite, tarball: string): Promise<void> {
     writeFileSync(join(work, "acquire.conf"), await acquireConfiguration());
     const options = mmdebstrapOptions(join(work, "acquire.conf"));
     const source = `deb ${await mirrorOf(suite)} ${suite} main`;
-    const once = 'test -e "$TARBALL" || { mmdebstrap "$@" && mv "$UNFINISHED" "$TARBALL"; }';
-    await logged(
-      `image-${suite}`,
-      ["flock", `${tarball}.lock`, "sh", "-c", once, "sh", ...options, suite, unfinished, source],
-      { env: { RECIPE: RECIPE_FOLDER, TARBALL: tarball, UNFINISHED: unfinished } },
-    );
+    await logged(`image-${suite}`, ["sh", "-c", MAKE_ONCE, "sh", ...options, suite, unfinished, source], {
+      env: { RECIPE: RECIPE_FOLDER, TARBALL: tarball, UNFINISHED: unfinished },
+    });
   } finally {
     rmSync(work, { recursive: true, force: true });
     rmSync(unfinished, { force: true });
