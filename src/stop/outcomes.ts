@@ -51,7 +51,7 @@ interface Seen {
   newcomers: ReadonlySet<string>;
 }
 
-function judge({ kill, force }: Evidence, seen: Seen, row: Row, isNew = false): ReportRow {
+function judge({ scope, kill, force }: Evidence, seen: Seen, row: Row, isNew = false): ReportRow {
   const alive = (reason: string): ReportRow => ({ row, outcome: "alive", reason });
   const killed = (reason: string): ReportRow => ({ row, outcome: "killed", reason: `SIGKILL${reason}` });
   const grace = `${limits.graceMs / 1_000} s`;
@@ -62,12 +62,20 @@ function judge({ kill, force }: Evidence, seen: Seen, row: Row, isNew = false): 
   if (!kill.proved && seen.alive.size === 0 && kill.slicePopulated && row.kind !== "stray") {
     return alive("the slice still says that something in it is alive");
   }
+  if (isInitsJob(scope, row))
+    return killed("; PID 1's own clearing of the runtime directory, which is done again below");
   if (isNew) return killed("; it came while the stop ran");
   if (force) return killed(" at once (--force)");
   if (seen.left === undefined) return killed(` after the grace of ${grace}`);
   if (seen.left.has(row.key)) return killed(`; it had not ended ${grace} after SIGTERM`);
   if (seen.newcomers.has(row.key)) return killed("; something new in it came while the stop ran");
   return { row, outcome: "terminated", reason: "ended by itself after SIGTERM" };
+}
+
+/** What PID 1 starts, as root, when the last of a user's units has ended. */
+function isInitsJob({ slice, identity }: Scope, row: Row): boolean {
+  const root = row.processes.every((found) => found.status.uids.every((uid) => uid === 0));
+  return root && row.key === `${slice.path}/user-runtime-dir@${identity.uid}.service`;
 }
 
 /** Rows of processes that a census of its own did not hold together. */

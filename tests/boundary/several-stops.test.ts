@@ -5,7 +5,7 @@
 import { beforeEach, expect, test } from "vitest";
 
 import { startAccountManager, startPayloads } from "../../src/tooling/tempers/payloads.ts";
-import { accountProcesses, clearHost, running } from "./kit/facts.ts";
+import { accountProcesses, clearHost, eventually, running } from "./kit/facts.ts";
 import { labHost } from "./kit/host.ts";
 import { helper, stop, stopWithReport } from "./kit/stop.ts";
 
@@ -28,6 +28,16 @@ test("a second stop right after the first is clean", async () => {
   expect(code).toBe(0);
   expect(report.rows.every(({ kind }) => kind === "plumbing")).toBe(true);
   expect(await accountProcesses(host)).toEqual([]);
+});
+
+test("a stop that runs can be seen by everybody, and not any more when it is over", async () => {
+  const stopping = stop(host, "--yes");
+  await eventually("the grace has begun", async () => !(await running(host)).includes("1302"));
+  const entries = await host.sh("ls /run/ai-tools/stop", { user: "ursula" });
+  const [pid, startTime] = (/^(\d+)-(\d+)$/m.exec(entries) ?? []).slice(1);
+  expect(await host.sh(`cut -d' ' -f2,22 /proc/${pid}/stat`)).toBe(`(ai-tools-stop) ${startTime}\n`);
+  expect((await stopping).code).toBe(0);
+  expect(await host.sh("ls /run/ai-tools/stop")).toBe("count\n");
 });
 
 test("three stops at once all end with 0 and the manager comes back once", async () => {

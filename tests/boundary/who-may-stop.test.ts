@@ -2,7 +2,7 @@
 // Promise: an operator stops everything without a password by the bare form alone; nobody else can, and nothing can be
 // added to it.
 
-import { beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 
 import { startPayload } from "../../src/tooling/tempers/payloads.ts";
 import { clearHost, running } from "./kit/facts.ts";
@@ -177,6 +177,40 @@ describe("root", () => {
     const { code, entries } = await stopByScript(host, `echo $$ >${cgroup}/cgroup.procs && exec ${helper} --force`);
     expect(code).toBe(0);
     expect(results(entries)).toContain("stopped");
+    expect(await running(host)).toEqual([]);
+  });
+});
+
+// A rule that comes later wins: the grant is gone, and the operator must learn that nothing happened.
+describe("where a later rule takes the grant away", () => {
+  beforeAll(() =>
+    host.sh("echo '%ai-ops ALL = (root) ALL' >/etc/sudoers.d/zz-local && chmod 440 /etc/sudoers.d/zz-local"),
+  );
+  afterAll(() => host.sh("rm /etc/sudoers.d/zz-local"));
+
+  test("the front door says without a terminal that nothing was stopped, and how to do it", async () => {
+    const { code, stderr, entries } = await stopBy(host, [frontDoor, "--stop"], { user: "olga" });
+    expect(code).toBe(5);
+    expect(stderr).toMatch(/nothing was stopped/i);
+    expect(stderr).toMatch(/cgroup\.kill|systemctl kill|pkill/);
+    expect(results(entries)).toEqual([]);
+    expect(await running(host)).toEqual([session]);
+  });
+
+  test("the front door lets sudo ask where there is a terminal", async () => {
+    const { code, entries } = await stopOnTerminal(
+      host,
+      [frontDoor, "--stop"],
+      async (terminal) => {
+        await terminal.waitFor(/password/i);
+        terminal.type("olga\r");
+        await terminal.waitFor(question);
+        terminal.type("\r");
+      },
+      { user: "olga" },
+    );
+    expect(code).toBe(0);
+    expect(entryOf(entries, "stopped").AI_TOOLS_CALLER).toBe("olga");
     expect(await running(host)).toEqual([]);
   });
 });

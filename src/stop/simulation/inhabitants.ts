@@ -112,6 +112,8 @@ const simple: Partial<Record<TemperName, tempers.Temper>> = {
   "stuck-in-fuse": tempers.stuckInFuse(accountUid),
   vforking: tempers.vforking,
   headless: tempers.headless,
+  "headless-stuck": tempers.headlessAndStuck(),
+  "headless-stuck-a-while": tempers.headlessAndStuck(3_000),
   "headless-chain": tempers.chain(300, tempers.headless),
   chain: tempers.chain(300),
   "slow-chain": tempers.chain(2_000),

@@ -21,6 +21,8 @@ export const temperNames = [
   "traced-by-operator",
   "traced-by-account",
   "headless",
+  "headless-stuck",
+  "headless-stuck-a-while",
   "headless-chain",
   "chain",
   "slow-chain",
@@ -145,7 +147,7 @@ function canBeEnded({ temper, place }: ProcessPlan, plan: WorldPlan, written: bo
   const faults = plan.faults ?? [];
   if (faults.includes("status-unreadable-while-alive")) return inside && written && endsByWriteAlone.has(temper);
   if (faults.includes("cgroup-path-unreadable") && needsItsPath.has(temper)) return false;
-  if (temper === "stuck" || temper === "traced-by-operator") return false;
+  if (temper === "stuck" || temper === "headless-stuck" || temper === "traced-by-operator") return false;
   if (temper === "stuck-in-fuse") return !(plan.bystanders ?? []).includes("container");
   // A storm outside the write's reach may outrun one kill after the other: alive and named is a right answer then.
   if (temper === "storm") return inside && written;

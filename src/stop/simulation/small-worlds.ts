@@ -69,7 +69,14 @@ export function* singleWorlds(): Generator<WorldPlan> {
 }
 
 /** Tempers that keep a run going to its limit, which is tried where it can make a difference and not everywhere. */
-const endless = new Set<TemperName>(["stuck", "traced-by-operator", "stuck-in-fuse", "stuck-a-while"]);
+const endless = new Set<TemperName>([
+  "stuck",
+  "stuck-a-while",
+  "stuck-in-fuse",
+  "headless-stuck",
+  "headless-stuck-a-while",
+  "traced-by-operator",
+]);
 
 /** A storm out of the write's reach outruns one kill after the other until the limit. */
 function isEndless({ temper, place }: ProcessPlan): boolean {

@@ -78,6 +78,14 @@ export const headless: Temper = (world, process) => {
   world.leaveOnlyAThread(process);
 };
 
+/** A zombie leader whose living thread is in D: what looks dead is alive, and SIGKILL does not change that at once. */
+export function headlessAndStuck(forMs?: number): Temper {
+  return (world, process) => {
+    headless(world, process);
+    stuck(forMs)(world, process);
+  };
+}
+
 /** Forks and exits, a hop each `hopUs`: always a new number, never more than one (or, for an instant, two) alive. */
 export function chain(hopUs: number, links: Temper = obedient): Temper {
   return (world, process) => {

@@ -98,7 +98,7 @@ describe("a drill fails when", () => {
       "a bystander was ended and replaced",
       (e) =>
         e.after.forEach((l) => {
-          l.counters[1]!.pid = 41;
+          l.counters[1] = counter("operator", 41, l.counters[1]?.ticks ?? 0);
         }),
       /ended a bystander: operator/,
     ],

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { onExit, Refusal } from "../cleanup.ts";
 import { cacheDirectory, inProject, isRoot } from "../machine.ts";
-import { lastLines } from "../progress.ts";
+import { lastLines, say } from "../progress.ts";
 import { ensurePackages } from "../setup/apt.ts";
 import { canFence, FENCE_PIDS, fenceMemory, makeFences } from "./fence.ts";
 import { identityOf } from "./process-identity.ts";
@@ -67,10 +67,21 @@ export async function ensureEngine(): Promise<Engine> {
   await ensurePackages(["docker.io", "mmdebstrap"]);
   await sweepPrivateEngines();
   for (const name of KEPT_DATA_ROOTS) {
-    const engine = await privateEngine(join(cacheDirectory("lab"), name), false);
+    const engine = await keptEngine(join(cacheDirectory("lab"), name));
     if (engine !== undefined) return engine;
   }
   return scratchEngine();
+}
+
+/** undefined: this data root is in use, or was of no use (a crash of the machine may leave it so) and is gone now. */
+async function keptEngine(data: string): Promise<Engine | undefined> {
+  try {
+    return await privateEngine(data, false);
+  } catch (error) {
+    say(`${data} cannot be used and is removed: ${error instanceof Error ? error.message : error}`);
+    await runProgram(["flock", "-n", `${data}.lock`, "rm", "-rf", data]);
+    return undefined;
+  }
 }
 
 function inheritedEngine(run: string): Engine {

@@ -46,6 +46,8 @@ export interface BootOptions {
 
 /** The label on every container of the lab: pid and start time of the process that made it. */
 export const HOST_LABEL = "ai-tools-lab";
+/** Where this system has no /proc: such a host is never taken for a leftover. */
+export const NO_START_TIME = "unknown";
 
 /** `operator` is in ai-ops (once the package is installed) and may use sudo with the password `olga`; `ordinary` may nothing. */
 export const accounts = { operator: "olga", ordinary: "ursula", sandbox: "ai-tools" } as const;
@@ -209,7 +211,7 @@ function dockerRun(engine: Engine, suite: Suite, image: string, name: string, op
   const owner = identityOf(process.pid);
   return [
     ...["run", "--detach", "--name", name, "--hostname", `${suite}-host`],
-    ...["--label", `${HOST_LABEL}=${owner?.pid ?? process.pid}-${owner?.startTime ?? "unknown"}`],
+    ...["--label", `${HOST_LABEL}=${owner?.pid ?? process.pid}-${owner?.startTime ?? NO_START_TIME}`],
     ...[
       "--network",
       "none",

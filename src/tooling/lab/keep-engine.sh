@@ -58,6 +58,7 @@ inner() {
 
 # What does not end in time ends with this process, because it is PID 1 of the namespace.
 end_engine() {
+    kill -0 "$engine" 2>/dev/null || return 0 # it has ended by itself; its log says why
     DOCKER_HOST="unix://$LAB_RUN/docker.sock"
     export DOCKER_HOST
     hosts=$(timeout -k 1 5 docker ps -aq)

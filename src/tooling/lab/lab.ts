@@ -5,7 +5,7 @@
 import { onExit } from "../cleanup.ts";
 import { step } from "../progress.ts";
 import { type Engine, ensureEngine, ordinaryEngine } from "./engine.ts";
-import { type BootOptions, bootHost, HOST_LABEL, type LabHost } from "./host.ts";
+import { type BootOptions, bootHost, HOST_LABEL, type LabHost, NO_START_TIME } from "./host.ts";
 import { ensureImage, IMAGE_NAME, type Suite } from "./image.ts";
 import { isLiving } from "./process-identity.ts";
 import { sweepPrivateEngines } from "./sweep.ts";
@@ -90,7 +90,8 @@ async function sweepHosts(engine: Engine): Promise<string[]> {
   const swept: string[] = [];
   for (const [name, owner] of stdout.split("\n").map((line) => line.split(" "))) {
     const [pid, startTime] = (owner ?? "").split("-");
-    if (!name || !pid || !startTime || isLiving({ pid: Number(pid), startTime })) continue;
+    if (!name || !pid || !startTime || startTime === NO_START_TIME || isLiving({ pid: Number(pid), startTime }))
+      continue;
     await engine.docker(["rm", "--force", "--volumes", name]);
     swept.push(name);
   }

@@ -42,11 +42,13 @@ test("a name made to look like the fields after it does not garble them", () => 
 });
 
 test("a process that has ended and waits to be reaped is not living", async () => {
-  // What the shell becomes never reaps the child that the shell started.
-  const parent = spawn("sh", ["-c", "true & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] });
+  // What the shell becomes never reaps the child that the shell started; the shell itself might.
+  const parent = spawn("sh", ["-c", "sleep 60 & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "ignore"] });
   onTestFinished(() => void parent.kill("SIGKILL"));
   const [line] = (await once(parent.stdout, "data")) as [Buffer];
   const pid = Number(line.toString());
+  while (readProc(`/proc/${parent.pid}/comm`) !== "sleep\n") await pause(5);
+  process.kill(pid, "SIGKILL");
   while (!readProc(`/proc/${pid}/stat`)?.includes(") Z ")) await pause(5);
   const unreaped = identityOf(pid);
   expect(unreaped).toBeDefined();

@@ -130,7 +130,7 @@ function bystanderCommand(kind: Bystander): string {
   const commands: Record<Bystander, string> = {
     operator: `${unit} --uid=olga ${polite}`,
     "other-user": `${unit} --uid=ursula ${polite}`,
-    "root-acting-for-account": `${unit} ${tempersOnHost}/acting ${counter} ${uid} ${bystanderLifeS}`,
+    "root-acting-for-account": `${unit} ${tempersOnHost}/acting ${counter} 0 ${uid} 0 ${bystanderLifeS}`,
     container: `${unit} unshare --pid --fork --mount-proc setpriv --reuid=${uid} --regid=${uid} --clear-groups ${polite}`,
   };
   return commands[kind];

@@ -28,7 +28,8 @@ export interface Report {
   caller: string;
   consent: string;
   rows: Row[];
-  survivors: { pid: number; command: string; state: string }[];
+  survivors: { pid: number; command: string; state: string; waitChannel: string; tracer: number }[];
+  unreaped: number;
   bystanders: { pid: number; command: string; reason: string }[];
   manager: { outcome: string | null; reason: string | null; mend: string | null };
   mechanisms: string[];
