@@ -24,7 +24,7 @@ export const needs: Need[] = [
   { name: "rpmlint", why: "checks the package", provides: ["rpmlint"] },
   { name: "mandoc", why: "checks the man pages", provides: ["mandoc"] },
   { name: "sudo", why: "its visudo checks the sudoers drop-in", provides: ["/usr/sbin/visudo", "visudo"] },
-  { name: "docker.io", why: "runs the test hosts", provides: ["dockerd", "docker"] },
+  { name: "docker.io", why: "runs the test hosts", provides: ["dockerd", "/usr/sbin/dockerd"] },
   { name: "mmdebstrap", why: "makes the test hosts' images", provides: ["mmdebstrap"] },
   { name: "strace", why: "watches the helper's system calls", provides: ["strace"] },
 ];
