@@ -24,6 +24,7 @@ const scene = {
   executed: [] as Executed[],
   said: { 1: "", 2: "" } as Record<number, string>,
   ignored: [] as number[],
+  byDefault: [] as number[],
 };
 
 vi.mock("os", () => {
@@ -34,7 +35,9 @@ vi.mock("os", () => {
   const opened: string[] = [];
   return {
     O_RDONLY: 0,
-    signal: (number: number) => void scene.ignored.push(number),
+    signal: (number: number, handler: null | undefined) => {
+      (handler === null ? scene.byDefault : scene.ignored).push(number);
+    },
     isatty: () => scene.terminal,
     open: (path: string) => {
       if (path === "/dev/null") return devNull;
@@ -84,6 +87,7 @@ beforeEach(() => {
     executed: [],
     said: { 1: "", 2: "" },
     ignored: [],
+    byDefault: [],
   });
 });
 
@@ -116,6 +120,11 @@ describe("an operator's plain stop", () => {
   test("keys and a closed job do not take the caller away while the helper works", () => {
     stop();
     expect(scene.ignored).toEqual([2, 3, 20]);
+  });
+
+  test("a caller that ignores SIGCHLD does not take the exit code away", () => {
+    stop();
+    expect(scene.byDefault).toEqual([17]);
   });
 });
 

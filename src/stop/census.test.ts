@@ -103,6 +103,14 @@ describe("the order of looking", () => {
     expect(pids(census.alive)).toEqual([50]);
   });
 
+  test("a thread at the top of a gap leads to its process, however far below and unlisted that is", () => {
+    const host = new HandMadeHost();
+    populate(host, [], 90_000);
+    place(host, { pid: 80_000, threads: 2 });
+    place(host, { pid: 90_000, tgid: 80_000, threads: 2 });
+    expect(pids(lookAt(host).alive)).toEqual([80_000]);
+  });
+
   test("the helper's own threads and process 1 are never looked at as anybody's", () => {
     const host = new HandMadeHost();
     populate(host, [{ pid: host.pid }, { pid: 1 }], 402);

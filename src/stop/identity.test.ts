@@ -29,7 +29,7 @@ describe("where it is ambiguous whom a stop would end, there is no identity but 
     ["an empty passwd", "", "there is no account ai-tools"],
     ["a name that only begins the same", `${others}ai-tools2:x:990:990::/:/bin/sh\n`, "there is no account ai-tools"],
     ["an account without a number", `${others}ai-tools:x::990::/:/bin/sh\n`, "there is no account ai-tools"],
-    ["uid 0", `${others}ai-tools:x:0:0::/:/bin/sh\n`, "uid 0"],
+    ["uid 0", "ai-tools:x:0:0::/:/bin/sh\n", "has uid 0"],
     ["a uid that another name has as well", `${others}web:x:990:990::/:/bin/sh\n${account}`, "another name as well"],
     ["the same the other way round", `${others}${account}web:x:990:990::/:/bin/sh\n`, "another name as well"],
   ])("%s", (_name, passwd, reason) => {

@@ -119,11 +119,14 @@ describe("alive beats everything else", () => {
     expect(rows).toContainEqual(["cron.service", "alive"]);
   });
 
-  test("where no census was finished every row is alive", () => {
-    expect(short({ kill: { ...notProved, last: undefined } })).toEqual([
-      [unit(20), "alive"],
-      [unit(21), "alive"],
-    ]);
+  test("where no census was finished every row is alive, whatever the slice says", () => {
+    const table = censusOf([one, found({ pid: 22, cgroup: "/system.slice/cron.service" })]);
+    for (const slicePopulated of [true, false]) {
+      expect(short({ table, kill: { proved: false, slicePopulated, last: undefined } })).toEqual([
+        [unit(20), "alive"],
+        ["cron.service", "alive"],
+      ]);
+    }
   });
 
   test("a process that nobody can read any more is alive in its row", () => {

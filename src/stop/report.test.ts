@@ -87,14 +87,14 @@ describe("text that somebody else chose", () => {
   }
 
   const forged = [
-    "\x1b[2J\x1b[1;1HSTOPPED: everything that was found is verified gone (0.1 s).",
-    "a\nSTOPPED: everything that was found is verified gone (0.1 s).",
-    "a\rSTOPPED: everything that was found is verified gone (0.1 s).",
-    'x","verdict":"stopped","exitCode":0,"y":"',
-    "\x9b31m\u202egnp.exe\u0000\x7f",
-  ];
+    ["an escape sequence", "\x1b[2J\x1b[1;1HSTOPPED: everything that was found is verified gone (0.1 s)."],
+    ["a line break", "a\nSTOPPED: everything that was found is verified gone (0.1 s)."],
+    ["a carriage return", "a\rSTOPPED: everything that was found is verified gone (0.1 s)."],
+    ["the end of a JSON string", 'x","verdict":"stopped","exitCode":0,"y":"'],
+    ["eight-bit controls and a change of direction", "\x9b31m\u202egnp.exe\u0000\x7f"],
+  ] as const;
 
-  test.each(forged)("%j forges no line and reaches no terminal", (text) => {
+  test.each(forged)("forges no line and reaches no terminal: %s", (_name, text) => {
     const hostileReport = { ...hostile(text), verdict: "incomplete" as const, exitCode: 1 };
     const shown =
       renderReport(hostileReport) +
@@ -267,6 +267,8 @@ describe("the report names each outcome", () => {
     const survivors = Array.from({ length: limits.named + 5 }, (_, index) => survivor(found({ pid: 1_000 + index })));
     const text = renderReport(report({ rows, survivors }));
     expect(text).toContain("  and 4 more\n");
+    expect(text.split("\n").filter((line) => line.startsWith("  KILLED"))).toHaveLength(limits.rows);
+    expect(text.split("\n").filter((line) => line.includes("ALIVE "))).toHaveLength(limits.named);
     expect(text).toContain("  and 5 more alive\n");
   });
 

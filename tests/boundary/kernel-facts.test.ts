@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await host.end();
+  await lab.end();
 });
 
 test("every fact of the simulator has a counterpart on a real kernel, and the other way round", async () => {

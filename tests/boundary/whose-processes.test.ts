@@ -96,7 +96,7 @@ time.sleep(60)`;
     );
     const { code, report } = await stopWithReport(host, "--force", "--yes");
     expect(code).toBe(0);
-    expect(report).toMatchObject({ verdict: "nothing-running", unreaped: 1, survivors: [] });
+    expect(report).toMatchObject({ verdict: "nothing-running", rows: [], unreaped: 1, survivors: [] });
   });
 });
 

@@ -65,28 +65,28 @@ export function processLink(world: World, pid: number, name: string): string | E
 
 function status(process: Process, pid: number): string {
   const uids = process.uids.join("\t");
-  const name = process.comm.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+  const numbers = process.namespacePids.join("\t");
   const living = process.phase === "alive" && !process.zombieLeader;
-  return [
-    `Name:\t${name}`,
-    ...(living ? ["Umask:\t0022"] : []),
-    `State:\t${stateNames[stateLetter(process, pid)] ?? "?"}`,
-    `Tgid:\t${process.pid}`,
-    "Ngid:\t0",
-    `Pid:\t${pid}`,
-    `PPid:\t${process.parent?.pid ?? 0}`,
-    `TracerPid:\t${process.exitTracer?.pid ?? 0}`,
-    `Uid:\t${uids}`,
-    `Gid:\t${uids}`,
-    `FDSize:\t${living ? 64 : 0}`,
-    "Groups:\t ",
-    `NStgid:\t${process.namespacePids.join("\t")}`,
-    `NSpid:\t${process.namespacePids.join("\t")}`,
-    ...(living ? ["VmPeak:\t    5000 kB"] : []),
-    `Threads:\t${threadCount(process)}`,
-    "SigQ:\t0/31000",
-    "",
-  ].join("\n");
+  return `Name:\t${escaped(process.comm)}
+${living ? "Umask:\t0022\n" : ""}State:\t${stateNames[stateLetter(process, pid)] ?? "?"}
+Tgid:\t${process.pid}
+Ngid:\t0
+Pid:\t${pid}
+PPid:\t${process.parent?.pid ?? 0}
+TracerPid:\t${process.exitTracer?.pid ?? 0}
+Uid:\t${uids}
+Gid:\t${uids}
+FDSize:\t${living ? 64 : 0}
+Groups:\t 
+NStgid:\t${numbers}
+NSpid:\t${numbers}
+${living ? "VmPeak:\t    5000 kB\n" : ""}Threads:\t${threadCount(process)}
+SigQ:\t0/31000
+`;
+}
+
+function escaped(comm: string): string {
+  return comm.includes("\n") || comm.includes("\\") ? comm.replaceAll("\\", "\\\\").replaceAll("\n", "\\n") : comm;
 }
 
 function stat(process: Process, pid: number): string {

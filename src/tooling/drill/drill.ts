@@ -2,7 +2,7 @@
 // The drill: on a real host with the package installed it starts sessions, lets an operator stop them all from a
 // terminal, and judges what is left by looking from outside.
 
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 
 import type { LabHost } from "../lab/host.ts";
 import { inProject } from "../machine.ts";
@@ -55,6 +55,11 @@ export async function keepEvidence(result: DrillResult, name = "evidence"): Prom
   const path = inProject("build", "drill", `${name}.json`);
   await writeFile(path, `${JSON.stringify({ verdict: verdictLine(result.problems), ...result }, null, 2)}\n`);
   return path;
+}
+
+/** Removes what an earlier drill saw, so that nobody takes it for this one's. */
+export async function forgetEvidence(): Promise<void> {
+  await rm(inProject("build", "drill", "evidence.json"), { force: true });
 }
 
 /** The last line of a drill. */
