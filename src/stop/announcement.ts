@@ -3,7 +3,7 @@
 // Everything is below /run/ai-tools, which is root's. Nobody waits for any of it, and none of it can stop a stop.
 
 import { isDead, readStatus, startTicksOf } from "./census.ts";
-import { type Host, isErrno } from "./kernel.ts";
+import { EEXIST, type Errno, type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { decimal } from "./proc-files.ts";
 import { chmodPath, runProgram } from "./programs.ts";
@@ -31,7 +31,7 @@ export function withdrawStop(host: Host, entry: string): void {
 }
 
 /** Whether another stop runs: an entry counts only while the process that made it lives. */
-export function isAnotherStopRunning(host: Host, ownEntry: string): boolean {
+export function isAnotherStopRunning(host: Host, ownEntry: string | undefined): boolean {
   const names = host.list(stopDirectory);
   if (isErrno(names)) return false;
   return names.some((name) => {
@@ -43,9 +43,11 @@ export function isAnotherStopRunning(host: Host, ownEntry: string): boolean {
   });
 }
 
-/** Leaves the note that the user manager ran and should come back. */
-export function wantRestore(host: Host): void {
-  host.createFile(restoreNote, "", 0o644);
+/** Leaves the note that the user manager ran and should come back, where it did; whether a note is there now. */
+export function wantRestore(host: Host, managerRan: boolean): boolean {
+  if (!managerRan) return false;
+  const errno = host.createFile(restoreNote, "", 0o644);
+  return errno === 0 || errno === EEXIST;
 }
 
 /** Whether a note is there and this stop is the one that took it. */
@@ -63,9 +65,10 @@ export interface LastStop {
 }
 
 /** Replaces the record of the last stop. A caller's umask may have made it root's alone: then it is opened to readers. */
-export async function writeLastStop(host: Host, last: LastStop): Promise<void> {
-  host.replaceFile(lastStopPath, `${JSON.stringify(last)}\n`, 0o644);
+export async function writeLastStop(host: Host, last: LastStop): Promise<Errno> {
+  const errno = host.replaceFile(lastStopPath, `${JSON.stringify(last)}\n`, 0o644);
   const stat = host.lstat(lastStopPath);
-  if (isErrno(stat) || (stat.mode & 0o444) === 0o444) return;
+  if (errno !== 0 || isErrno(stat) || (stat.mode & 0o444) === 0o444) return errno;
   await runProgram(host, [chmodPath, "0644", lastStopPath], host.nowMs() + limits.openRecordMs);
+  return 0;
 }

@@ -57,7 +57,7 @@ export interface CensusOptions {
 
 /** Looks at every process of the host once. */
 export function takeCensus(view: KernelView, scope: Scope, options: CensusOptions): Census {
-  const census: Census = { alive: [], held: [], unreaped: [], bystanders: [], unreadable: [], complete: true };
+  const census = emptyCensus(true);
   const order = newestFirst(view);
   if (order === undefined) return { ...census, complete: false };
   const seen = new Set<number>();
@@ -69,6 +69,11 @@ export function takeCensus(view: KernelView, scope: Scope, options: CensusOption
     if (found !== undefined && wanted) addDetails(view, found, budget);
   }
   return census;
+}
+
+/** A census of nobody. */
+export function emptyCensus(complete: boolean): Census {
+  return { alive: [], held: [], unreaped: [], bystanders: [], unreadable: [], complete };
 }
 
 /** Whether a census found nobody, wholly. */
@@ -209,7 +214,8 @@ function addDetails(view: KernelView, found: Found, budget: { leftMs: number }):
   const stat = view.readText(`/proc/${found.pid}/stat`);
   const parsed = isErrno(stat) ? undefined : parseStat(stat);
   found.startTicks = parsed?.startTicks;
-  found.terminal = parsed?.terminal;
+  // Whoever is gone by now has no terminal; of whom it cannot be read, nobody can tell.
+  found.terminal = stat === ENOENT || stat === ESRCH ? 0 : parsed?.terminal;
   if (found.cgroup !== undefined || budget.leftMs <= 0) return;
   const startMs = view.nowMs();
   found.cgroup = readCgroup(view, found.pid);

@@ -21,6 +21,15 @@ export interface StartOptions {
 
 export class ProgramRunner {
   #null = -1;
+  readonly #shielded: <T>(work: () => T) => T;
+
+  /**
+   * `shielded` does its work with SIGINT and SIGTERM ignored, which a program inherits: the terminal sends Ctrl-C to
+   * children too, and one must not end before it is set up.
+   */
+  constructor(shielded: <T>(work: () => T) => T) {
+    this.#shielded = shielded;
+  }
 
   /** Makes sure that 0 to 2 are open, so that no file that is opened later lands there. */
   openStandardDescriptors(): void {
@@ -47,7 +56,8 @@ export class ProgramRunner {
         stdout: output?.[1] ?? options.outputTo ?? this.#null,
         stderr: output?.[1] ?? this.#null,
       };
-      pid = os.exec(argv, options.itself === true ? { ...execOptions, file: "/proc/self/exe" } : execOptions);
+      const file = options.itself === true ? { file: "/proc/self/exe" } : {};
+      pid = this.#shielded(() => os.exec(argv, { ...execOptions, ...file }));
     } catch {
       // QuickJS throws when fork fails and does not say why: out of pids or memory. pid stays -1.
     }
@@ -94,6 +104,11 @@ class RunningChild implements Child {
   send(text: string): void {
     if (text !== "") this.#input?.add(text);
     this.#serve();
+  }
+
+  sentAll(): boolean {
+    this.#serve();
+    return this.#input?.isEmpty() ?? true;
   }
 
   closeInput(drop = false): void {

@@ -32,14 +32,13 @@ export async function askConsent(
   census: Census,
   tableShown: boolean,
 ): Promise<Answer> {
-  const shared = sharesTerminal(host, census);
-  if (shared) host.ignoreInterruptions([SIGINT]);
+  const shared = ignoreSharedKeyboard(host, census);
   if (request.yes) return goOn("flag");
   if (!host.isTerminal(0)) return goOn("no-tty");
   if (shared) return goOn("shared-terminal");
   if (!tableShown) return goOn("unreadable");
   const stream: Stream = !request.json && host.isTerminal(1) ? "out" : "terminal";
-  await host.discardTyped();
+  if (!(await host.discardTyped())) return goOn("unreadable");
   host.print(stream, question);
   if (!(await host.flush(limits.tableMs))) return goOn("unreadable");
   return waitForAnswer(host, stream);
@@ -55,17 +54,28 @@ async function waitForAnswer(host: Host, stream: Stream): Promise<Answer> {
   while (!line.includes("\n")) {
     if (host.interruption() !== 0) return { kind: "interrupted" };
     const typed = host.typed();
-    if (typed === undefined) return goOn("unreadable", true);
-    line += typed;
+    if (typed === undefined) return isNo(line) ? { kind: "declined" } : goOn("unreadable", true);
+    line += typed.replaceAll("\r", "\n");
     if (host.nowMs() >= untilMs) {
       host.print(stream, "\nNo answer: going on.\n");
       return goOn("prompt-timeout", true);
     }
     if (typed === "") await host.sleep(limits.keyboardPollMs);
   }
-  const word = (line.split("\n")[0] ?? "").trim().toLowerCase();
-  if (word === "n" || word === "no") return { kind: "declined" };
+  if (isNo(line)) return { kind: "declined" };
   return goOn(stream === "out" ? "prompt" : "fallback-prompt", true);
+}
+
+function isNo(line: string): boolean {
+  const word = (line.split("\n")[0] ?? "").trim().toLowerCase();
+  return word === "n" || word === "no";
+}
+
+/** Where somebody who is to be stopped has the terminal, its Ctrl-C is nobody's word any more. Returns whether so. */
+export function ignoreSharedKeyboard(host: Host, census: Census): boolean {
+  const shared = sharesTerminal(host, census);
+  if (shared) host.ignoreInterruptions([SIGINT]);
+  return shared;
 }
 
 /**

@@ -136,6 +136,10 @@ export class Outgoing {
     return true;
   }
 
+  isEmpty(): boolean {
+    return this.#at >= this.#data.byteLength;
+  }
+
   drop(): void {
     this.#data = new ArrayBuffer(0);
     this.#at = 0;

@@ -2,7 +2,7 @@
 // Acts on sessions: ask everything to end within one shared grace, then kill whatever is there and prove that it is
 // gone. Nothing in this file writes to a log, a service or a terminal that could block, and nothing here starts a process.
 
-import { type Census, type Found, isEmpty, isStillAlive, lastPid, type Scope, takeCensus } from "./census.ts";
+import { type Census, type Found, isDead, isEmpty, isStillAlive, lastPid, type Scope, takeCensus } from "./census.ts";
 import { isErrno, type Kernel, SIGCONT, SIGKILL, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { isPopulated, killSlice, refusalInWords } from "./slice.ts";
@@ -32,6 +32,7 @@ export async function terminateGracefully(
   const deadlineMs = kernel.nowMs() + limits.graceMs;
   const asked = deepestFirst(census.alive);
   for (const found of asked) {
+    if (kernel.nowMs() >= deadlineMs) break;
     if (!isStillAlive(kernel, scope, found)) continue;
     kernel.signal(found.pid, SIGTERM);
     kernel.signal(found.pid, SIGCONT);
@@ -114,19 +115,11 @@ export async function killOutright(
 ): Promise<Kill> {
   const proof = new Proof();
   const killed = new Map<number, Found>();
-  const kill: Kill = {
-    proved: false,
-    last: undefined,
-    slicePopulated: true,
-    killed,
-    mechanisms: [],
-    refusal: undefined,
-    passes: 0,
-    abortedConnections: [],
-  };
+  const kill: Kill = { ...nothingKilled(), killed };
   const killOne = (found: Found) => {
     if (kernel.signal(found.pid, SIGKILL) === 0) use(kill, "per-pid");
-    if (!killed.has(found.pid)) killed.set(found.pid, found);
+    // Whoever was dead already is signalled all the same, and is no one that this stop has ended.
+    if (!killed.has(found.pid) && !isDead(found.status)) killed.set(found.pid, found);
   };
   for (;;) {
     kill.passes++;
@@ -186,31 +179,52 @@ export class Proof {
   }
 }
 
+/** A kill of which nothing is known: nobody is said to be gone. */
+export function nothingKilled(): Kill {
+  return {
+    proved: false,
+    last: undefined,
+    slicePopulated: true,
+    killed: new Map(),
+    mechanisms: [],
+    refusal: undefined,
+    passes: 0,
+    abortedConnections: [],
+  };
+}
+
 /**
- * Looks until it is proved that nothing counts, or until the limit. `excuse` takes processes out that came with the
- * restored manager. Used after the kill; it acts on nothing.
+ * Looks again after everything was proved to be ended, and acts on nothing. The first look that sees somebody alive
+ * settles it: what is alive now is not forgiven because it is gone a moment later. `excuse` takes out who came with the
+ * restored manager. Looks that were cut off, or could not read somebody, are repeated within the limit.
  */
-export async function proveEmpty(
+export async function lookAgain(
   kernel: Kernel,
   scope: Scope,
   limitMs: number,
   excuse: (found: Found) => boolean,
-): Promise<{ proved: boolean; last: Census | undefined }> {
+): Promise<{ quiet: boolean; last: Census | undefined }> {
   const deadlineMs = kernel.nowMs() + limitMs;
   const proof = new Proof();
   let last: Census | undefined;
   for (;;) {
     const before = lastPid(kernel);
     const census = takeCensus(kernel, scope, { deadlineMs, detailsMs: limits.cgroupPathsMs });
-    const counted = census.alive.filter((found) => !excuse(found));
+    const counted = census.alive.filter((found) => !excuse(found) && !isGoneSince(kernel, scope, found));
     // The slice says only yes or no: with somebody excused in it, the census alone can tell about the others.
-    const quiet = counted.length < census.alive.length || !isPopulated(kernel, scope.slice);
+    const sliceQuiet = counted.length < census.alive.length || !isPopulated(kernel, scope.slice);
     census.alive = counted;
     if (census.complete) last = census;
-    if (proof.add(isEmpty(census) && quiet, before, lastPid(kernel))) return { proved: true, last };
-    if (kernel.nowMs() >= deadlineMs) return { proved: false, last };
+    if (counted.length > 0) return { quiet: false, last: census };
+    if (proof.add(isEmpty(census) && sliceQuiet, before, lastPid(kernel))) return { quiet: true, last };
+    if (kernel.nowMs() >= deadlineMs) return { quiet: false, last };
     if (!proof.begun) await kernel.sleep(limits.laterPollMs);
   }
+}
+
+/** A short-lived child of the manager can be gone before its place is read; then it is nobody's any more. */
+function isGoneSince(kernel: Kernel, scope: Scope, found: Found): boolean {
+  return found.cgroup === undefined && !isStillAlive(kernel, scope, found);
 }
 
 /** What the kernel says about a survivor. */

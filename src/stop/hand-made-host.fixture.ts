@@ -54,6 +54,10 @@ export class HandMadeChild implements Child {
     this.sent += text;
   }
 
+  sentAll(): boolean {
+    return true;
+  }
+
   closeInput(): void {
     this.inputClosed = true;
   }
@@ -245,9 +249,13 @@ export class HandMadeHost implements Host {
     return this.takesOutput;
   }
 
-  discardTyped(): Promise<void> {
+  async closeOutput(): Promise<boolean> {
+    return this.takesOutput;
+  }
+
+  discardTyped(): Promise<boolean> {
     this.keys = this.keys.filter((key) => key.atMs > this.clockMs);
-    return Promise.resolve();
+    return Promise.resolve(true);
   }
 
   typed(): string | undefined {

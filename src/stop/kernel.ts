@@ -112,6 +112,8 @@ export interface Child {
   exitCode(): number | undefined;
   /** Writes to its standard input without waiting; what does not fit now is written by later calls. */
   send(text: string): void;
+  /** Whether all that was sent is through. */
+  sentAll(): boolean;
   /** Closes its standard input once all that was sent is through, or at once with `drop`. */
   closeInput(drop?: boolean): void;
   /** What it has written to the pipes that the helper reads (standard output and error together). */
@@ -130,7 +132,7 @@ export interface Host extends Kernel {
    * stays the caller's (there is no call for it): every file is made with a mode of its own.
    */
   prepare(): void;
-  /** These no longer interrupt: a process of the account that has the same terminal could send them. */
+  /** These no longer interrupt, and one that came already is forgotten: somebody else at the terminal could send them. */
   ignoreInterruptions(signals: readonly number[]): void;
   /** Real and effective uid are 0. */
   isRoot(): boolean;
@@ -157,8 +159,10 @@ export interface Host extends Kernel {
   print(stream: Stream, text: string): void;
   /** Waits until what was printed is taken, at most so long; what is left after that is dropped. true: all was taken. */
   flush(limitMs: number): Promise<boolean>;
-  /** Throws away what was typed before the question, whole lines or not. */
-  discardTyped(): Promise<void>;
+  /** The last `flush`: also waits, within the limit, until what goes through a child has arrived. */
+  closeOutput(limitMs: number): Promise<boolean>;
+  /** Throws away what was typed before the question, whole lines or not; false when that did not come to its end. */
+  discardTyped(): Promise<boolean>;
   /** What was typed since: text, "" for nothing yet, undefined for end of input or an unreadable terminal. */
   typed(): string | undefined;
 }

@@ -28,7 +28,7 @@ export const limits = {
   /** Looking once more after the restore. */
   finalLookMs: 2_000,
   /** Opening the record of the last stop to readers, where the caller's umask had closed it. */
-  openRecordMs: 500,
+  openRecordMs: 250,
   /** Handing over the report and waiting for the recorder. */
   reportMs: 2_000,
   /** Poll interval right after SIGTERM or a kill pass: cgroup.events notifications are rate-limited to 10 ms, so 1 ms polls are as good. */

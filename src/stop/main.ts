@@ -43,7 +43,7 @@ async function main(name: string, words: string[]): Promise<number> {
   if (parsed.kind === "usage") host.print("err", `ai-tools-stop: ${parsed.message}\n`);
   if (parsed.kind === "help") host.print("out", help);
   if (parsed.kind === "version") host.print("out", `ai-tools-stop ${AI_TOOLS_VERSION}\n`);
-  await host.flush(limits.reportMs);
+  await host.closeOutput(limits.reportMs);
   return parsed.kind === "usage" ? exitCodes.usage : exitCodes.done;
 }
 
@@ -57,7 +57,7 @@ async function stop(host: QuickjsHost, request: StopRequest): Promise<number> {
     const time = new Date(host.wallClockMs()).toISOString();
     const run = `${time}-${host.pid}`;
     await writeLastStop(host, { run, time, caller: "unknown", verdict: "incomplete", exitCode: exitCodes.alive });
-    await host.flush(limits.reportMs);
+    await host.closeOutput(limits.reportMs);
     return exitCodes.alive;
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What became of each row, computed from what the kernel showed afterwards and never from what was attempted.
 
-import type { Census, Found, Scope } from "./census.ts";
+import { type Census, emptyCensus, type Found, type Scope } from "./census.ts";
 import type { Kill } from "./end-session.ts";
 import { limits } from "./limits.ts";
 import type { ReportRow } from "./report.ts";
@@ -28,7 +28,7 @@ export function outcomesOf(evidence: Evidence): ReportRow[] {
   );
   const seen: Seen = {
     alive: kill.proved ? new Set<string>() : keysAlive(scope, rows, kill.last),
-    held: new Set(rowsFrom(scope, kill.last?.held ?? []).map((row) => row.key)),
+    held: keysOf(scope, rows, kill.last?.held ?? []),
     left: left === undefined ? undefined : keysAlive(scope, rows, left),
     newcomers: new Set(newcomers.map((row) => row.key)),
   };
@@ -80,14 +80,26 @@ function isInitsJob({ slice, identity }: Scope, row: Row): boolean {
 
 /** Rows of processes that a census of its own did not hold together. */
 export function rowsFrom(scope: Scope, alive: Found[]): Row[] {
-  return rowsOf(scope, { alive, held: [], unreaped: [], bystanders: [], unreadable: [], complete: true });
+  return rowsOf(scope, { ...emptyCensus(true), alive });
 }
 
-/** Rows with somebody alive in this census; a process of a row that can no longer be read may be. */
+/**
+ * Rows with somebody alive in this census. Table rows are known by their pids, since a kill pass does not read again where
+ * they sit; a process of a row that can no longer be read may be alive.
+ */
 function keysAlive(scope: Scope, rows: readonly Row[], census: Census | undefined): Set<string> {
-  const found = rowsFrom(scope, [...(census?.alive ?? []), ...(census?.held ?? [])]);
-  const unreadable = rows.filter((row) => row.processes.some(({ pid }) => census?.unreadable.includes(pid)));
-  return new Set([...found, ...unreadable].map((row) => row.key));
+  return keysOf(scope, rows, [...(census?.alive ?? []), ...(census?.held ?? [])], census?.unreadable);
+}
+
+function keysOf(scope: Scope, rows: readonly Row[], found: Found[], unreadable: readonly number[] = []): Set<string> {
+  const pids = new Set([...found.map(({ pid }) => pid), ...unreadable]);
+  const known = rows.filter((row) => row.processes.some(({ pid }) => pids.has(pid)));
+  const knownPids = new Set(known.flatMap((row) => row.processes.map(({ pid }) => pid)));
+  const later = rowsFrom(
+    scope,
+    found.filter(({ pid }) => !knownPids.has(pid)),
+  );
+  return new Set([...known, ...later].map((row) => row.key));
 }
 
 /** Sentences about what could not be told, for a verdict that is not a proof. */

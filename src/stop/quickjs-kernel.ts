@@ -40,9 +40,11 @@ const ignoredSignals = [
 
 export class QuickjsHost implements k.Host {
   readonly pid = os.getpid();
-  readonly #programs = new ProgramRunner();
+  readonly #programs = new ProgramRunner((work) => this.#withoutInterruptions(work));
   readonly #terminal = new Terminal(this.#programs);
   #interruption = 0;
+  /** SIGINT and SIGTERM, as long as they interrupt. */
+  #caught: number[] = [];
 
   nowMs(): number {
     return os.now();
@@ -58,18 +60,34 @@ export class QuickjsHost implements k.Host {
     for (const signal of ignoredSignals) os.signal(signal, undefined);
     // An ignored SIGCHLD would be inherited and take the exit codes of the children away.
     os.signal(k.SIGCHLD, null);
-    for (const signal of [k.SIGINT, k.SIGTERM]) {
+    this.#caught = [k.SIGINT, k.SIGTERM];
+    this.#catchInterruptions();
+    // Best effort: an out-of-memory kill should not be what decides. Not the autogroup's nice value: that one belongs to
+    // the operator's whole login session and would stay.
+    this.writeFile("/proc/self/oom_score_adj", "-1000");
+  }
+
+  #catchInterruptions(): void {
+    for (const signal of this.#caught) {
       os.signal(signal, () => {
         if (this.#interruption === 0) this.#interruption = signal;
       });
     }
-    // Best effort: an out-of-memory kill or an autogroup of spinning processes should not be what decides.
-    this.writeFile("/proc/self/oom_score_adj", "-1000");
-    this.writeFile("/proc/self/autogroup", "-20");
+  }
+
+  #withoutInterruptions<T>(work: () => T): T {
+    for (const signal of this.#caught) os.signal(signal, undefined);
+    try {
+      return work();
+    } finally {
+      this.#catchInterruptions();
+    }
   }
 
   ignoreInterruptions(signals: readonly number[]): void {
     for (const signal of signals) os.signal(signal, undefined);
+    this.#caught = this.#caught.filter((signal) => !signals.includes(signal));
+    if (signals.includes(this.#interruption)) this.#interruption = 0;
   }
 
   interruption(): number {
@@ -208,9 +226,17 @@ export class QuickjsHost implements k.Host {
     this.#terminal.print(stream, text);
   }
 
-  async flush(limitMs: number): Promise<boolean> {
+  flush(limitMs: number): Promise<boolean> {
+    return this.#untilTaken(limitMs, () => this.#terminal.pump());
+  }
+
+  closeOutput(limitMs: number): Promise<boolean> {
+    return this.#untilTaken(limitMs, () => this.#terminal.close());
+  }
+
+  async #untilTaken(limitMs: number, isTaken: () => boolean): Promise<boolean> {
     const untilMs = os.now() + limitMs;
-    while (!this.#terminal.pump()) {
+    while (!isTaken()) {
       if (os.now() >= untilMs) {
         this.#terminal.drop();
         return false;
@@ -220,9 +246,10 @@ export class QuickjsHost implements k.Host {
     return true;
   }
 
-  async discardTyped(): Promise<void> {
+  async discardTyped(): Promise<boolean> {
     const child = this.#terminal.discardTyped();
-    if (child !== undefined && !(await waitFor(this, child, os.now() + limits.discardMs))) child.abandon();
+    // Never killed: it would leave the terminal raw. It ends by itself.
+    return child !== undefined && (await waitFor(this, child, os.now() + limits.discardMs));
   }
 
   typed(): string | undefined {

@@ -3,10 +3,12 @@
 // the log at once, and to the journal when the helper says so (never between consent and verdict: no program may run
 // then). The two sinks fail independently. A helper that dies without a last word is recorded as interrupted.
 
-import { type Host, isErrno } from "./kernel.ts";
+import { findIdentity } from "./identity.ts";
+import { EIO, type Host, isErrno } from "./kernel.ts";
+import { leftBehind } from "./left-behind.ts";
 import { limits } from "./limits.ts";
 import { loggerPath, waitFor } from "./programs.ts";
-import { doneWord, type Event, endWord, identifier, journalWord, logPath } from "./trail.ts";
+import { doneWord, type Event, endWord, hintWord, identifier, journalWord, logPath } from "./trail.ts";
 
 /** Socket of journald; without it, `logger --journald` succeeds and writes nothing. */
 const journalSocket = "/run/systemd/journal/socket";
@@ -27,11 +29,13 @@ interface Sinks {
   unsent: Event[];
   logProblem: string | undefined;
   journalProblem: string | undefined;
+  /** The last event may stand in the log without its end. */
+  torn: boolean;
 }
 
 /** Reads events from standard input until it is told the end. Returns the exit code, 0 when both sinks have everything. */
 export async function recordEvents(host: Host): Promise<number> {
-  const sinks: Sinks = { unsent: [], logProblem: undefined, journalProblem: undefined };
+  const sinks: Sinks = { unsent: [], logProblem: undefined, journalProblem: undefined, torn: false };
   let pending = "";
   let last: Event | undefined;
   let ended = false;
@@ -52,7 +56,7 @@ export async function recordEvents(host: Host): Promise<number> {
   }
   if (!ended && last !== undefined) write(host, sinks, helperDied(host, last));
   await sendToJournal(host, sinks);
-  return tellProblems(host, sinks);
+  return tell(host, sinks, ended);
 }
 
 function takeEvent(host: Host, sinks: Sinks, line: string): Event | undefined {
@@ -67,7 +71,8 @@ function takeEvent(host: Host, sinks: Sinks, line: string): Event | undefined {
 }
 
 function write(host: Host, sinks: Sinks, event: Event): void {
-  const errno = host.appendFile(logPath, `${JSON.stringify(event)}\n`, 0o600);
+  const errno = host.appendFile(logPath, `${sinks.torn ? "\n" : ""}${JSON.stringify(event)}\n`, 0o600);
+  sinks.torn = errno === EIO;
   if (errno !== 0) sinks.logProblem ??= `${logPath} could not be written (errno ${errno})`;
   sinks.unsent.push(event);
 }
@@ -121,8 +126,12 @@ async function sendEntry(host: Host, event: Event): Promise<string | undefined> 
   return logger.exitCode() === 0 ? undefined : `logger failed (exit code ${logger.exitCode()})`;
 }
 
-function tellProblems(host: Host, sinks: Sinks): number {
-  const found = [sinks.logProblem, sinks.journalProblem].filter((problem) => problem !== undefined);
-  host.print("out", `${[...found, doneWord].join("\n")}\n`);
-  return found.length === 0 ? 0 : 1;
+/** What the helper passes on to the person: sinks that failed, and what a stop does not undo (a dead /var holds us only). */
+function tell(host: Host, sinks: Sinks, ended: boolean): number {
+  const problems = [sinks.logProblem, sinks.journalProblem].filter((problem) => problem !== undefined);
+  const identity = findIdentity(host);
+  const hints = typeof identity === "string" ? [] : leftBehind(host, identity);
+  const lines = [...problems, ...hints.map((hint) => `${hintWord}${hint}`), ...(ended ? [doneWord] : [])];
+  host.print("out", lines.map((line) => `${line}\n`).join(""));
+  return problems.length === 0 ? 0 : 1;
 }

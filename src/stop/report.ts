@@ -123,6 +123,9 @@ export function renderReport(report: Report): string {
   for (const { found, reason } of report.bystanders.slice(0, limits.named)) {
     lines.push(`  untouched pid ${found.pid} (${printable(found.status.command, 40)}): ${reason}`);
   }
+  if (report.bystanders.length > limits.named) {
+    lines.push(`  and ${report.bystanders.length - limits.named} more untouched`);
+  }
   if (report.unreaped.length > 0) lines.push(unreapedInWords(report.unreaped));
   if (report.manager !== undefined) lines.push(`User manager: ${managerInWords(report.manager)}`);
   for (const remark of report.remarks) lines.push(`Note: ${remark}`);
@@ -273,6 +276,7 @@ export function renderJson(report: Report): string {
     survivorsNotShown: Math.max(0, report.survivors.length - limits.named),
     unknown: report.unknown,
     bystanders: report.bystanders.slice(0, limits.named).map(({ found, reason }) => ({ ...process(found), reason })),
+    bystandersNotShown: Math.max(0, report.bystanders.length - limits.named),
     unreaped: report.unreaped.length,
     manager: {
       outcome: report.manager?.outcome ?? null,

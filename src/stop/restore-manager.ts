@@ -26,15 +26,23 @@ export function isManagerRunning(host: Host, scope: Scope): boolean {
   return isChildPopulated(host, scope.slice, `user@${scope.identity.uid}.service`);
 }
 
-/** Clears and restores. To be called only when everything is proved to be ended. */
-export async function clearAndRestore(host: Host, scope: Scope, ownEntry: string): Promise<ManagerReturn> {
+/**
+ * Clears and restores. To be called only when everything is proved to be ended, and after this stop's own entry is gone.
+ * Whoever takes the note restores; `withoutNote`: the manager ran and no note of it could be left.
+ */
+export async function clearAndRestore(
+  host: Host,
+  scope: Scope,
+  ownEntry: string | undefined,
+  withoutNote = false,
+): Promise<ManagerReturn> {
   const uid = scope.identity.uid;
   const deadlineMs = host.nowMs() + limits.restoreMs;
   if (isAnotherStopRunning(host, ownEntry))
     return answer("left-to-another-stop", "another stop is at work and does it");
   if (isManagerRunning(host, scope)) return answer("left-to-another-stop", "the user manager runs again already");
   const left = await clearRuntimeDirectory(host, uid, deadlineMs);
-  if (!takeRestoreNote(host)) {
+  if (!takeRestoreNote(host) && !withoutNote) {
     return left === undefined
       ? answer("not-running", undefined)
       : { ...answer("not-running", left), mend: clearing(uid) };
@@ -88,9 +96,9 @@ function whatAccountCouldHavePlanted(host: Host, home: string): string | undefin
     const stat = host.lstat(path);
     if (stat === ENOENT && path !== home) continue;
     if (isErrno(stat)) return `the account's home ${printable(home)} cannot be checked (errno ${stat})`;
-    const writable = stat.kind !== "link" && (stat.mode & 0o022) !== 0;
-    if (stat.uid !== 0 || writable)
-      return `${printable(path)} is not root's alone: the manager could read what a session wrote`;
+    // A link may lead to where a session writes, whoever made it.
+    const trusted = stat.uid === 0 && stat.kind !== "link" && (stat.mode & 0o022) === 0;
+    if (!trusted) return `${printable(path)} is not root's alone: the manager could read what a session wrote`;
     if (stat.kind !== "directory") continue;
     const names = host.list(path);
     if (isErrno(names)) return `${printable(path)} cannot be listed (errno ${names})`;

@@ -2,7 +2,7 @@
 // The account's slice in the cgroup v2 hierarchy: where it is, whether anything in it is alive, and the one write that
 // ends all of it. Its own files are root's; the account can neither write them nor leave (cgroups(7), Delegation).
 
-import { EACCES, ENODEV, ENOENT, type Handle, isErrno, type Kernel, type KernelView } from "./kernel.ts";
+import { ENODEV, ENOENT, type Handle, isErrno, type Kernel, type KernelView } from "./kernel.ts";
 import { parseCgroupPath, parseMounts, parsePopulated, parseStatus } from "./proc-files.ts";
 
 export interface Slice {
@@ -156,9 +156,8 @@ function isOutside(kernel: KernelView, slice: Slice): boolean {
   return path !== undefined && !isInSlice(slice, path);
 }
 
-/** What a refused write means, for the trail and the report. */
+/** What a refused write means, for the report. */
 export function refusalInWords(errno: number): string {
-  if (errno === ENOENT) return "no cgroup.kill (kernel before 5.14)";
-  if (errno === EACCES) return "cgroup.kill refused access";
-  return `cgroup.kill refused (errno ${errno})`;
+  if (errno === ENOENT) return "no cgroup.kill (kernel before 5.14): each process was killed by itself";
+  return `cgroup.kill could not be written (errno ${errno}): each process was killed by itself`;
 }

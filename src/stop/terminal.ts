@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator's side, served so that it can never hold up a stop: terminals and pipes through a non-blocking reopening
-// of the descriptor, regular files as they are (reopening would lose the shared offset), sockets through a child.
+// of the descriptor, regular files and sockets through a child.
 
 import * as os from "os";
 import type { ProgramRunner } from "./children.ts";
-import { descriptorPath, encode, Outgoing, readAvailable, reopenWithinItsRights, writeWhole } from "./descriptors.ts";
+import { close, descriptorPath, Outgoing, readAvailable, readWhole, reopenWithinItsRights } from "./descriptors.ts";
 import { type Child, isErrno, type Stream } from "./kernel.ts";
 
 /** Under this name the executable copies its standard input to its standard output (`copyToOutput`). */
@@ -18,10 +18,12 @@ interface Sink {
   /** true when nothing is left to write. */
   pump(): boolean;
   drop(): void;
+  /** Nothing more will come; true when all of it has arrived. */
+  close(): boolean;
 }
 
 /** Nobody is there. */
-const nowhere: Sink = { write: () => undefined, pump: () => true, drop: () => undefined };
+const nowhere: Sink = { write: () => undefined, pump: () => true, drop: () => undefined, close: () => true };
 
 export class Terminal {
   readonly #programs: ProgramRunner;
@@ -47,6 +49,13 @@ export class Terminal {
     return taken;
   }
 
+  /** true when everything has arrived, also what goes through a child. */
+  close(): boolean {
+    let arrived = true;
+    for (const sink of this.#sinks.values()) if (!sink.pump() || !sink.close()) arrived = false;
+    return arrived;
+  }
+
   drop(): void {
     for (const sink of this.#sinks.values()) sink.drop();
   }
@@ -69,12 +78,17 @@ export class Terminal {
     const [stat] = os.stat(descriptorPath(fd));
     if (stat === null) return nowhere;
     const kind = stat.mode & os.S_IFMT;
-    if (kind === os.S_IFREG) return { ...nowhere, write: (text) => void writeWhole(fd, encode(text)) };
-    if (kind === os.S_IFSOCK) return this.#throughChild(fd);
+    // A regular file's disk can hang as well as a socket's peer, and opening it again would lose the shared offset.
+    if (kind === os.S_IFREG || kind === os.S_IFSOCK) return this.#throughChild(fd);
     const reopened = reopenWithinItsRights(fd, "write");
     if (reopened === undefined) return nowhere;
     const outgoing = new Outgoing(reopened);
-    return { write: (text) => outgoing.add(text), pump: () => outgoing.pump(), drop: () => outgoing.drop() };
+    return {
+      write: (text) => outgoing.add(text),
+      pump: () => outgoing.pump(),
+      drop: () => outgoing.drop(),
+      close: () => outgoing.pump(),
+    };
   }
 
   #throughChild(fd: number): Sink {
@@ -83,16 +97,16 @@ export class Terminal {
   }
 }
 
-/** Its pipe is closed when the helper ends, and the child ends when it has passed on what it got. */
+/** The child inherits the descriptor itself, and may wait as long as it likes. */
 function childSink(child: Child): Sink {
   return {
     write: (text) => child.send(text),
-    // The child says nothing until it ends; whether the pipe has room is all that can be known here.
-    pump: () => {
-      child.send("");
-      return true;
-    },
+    pump: () => child.sentAll(),
     drop: () => child.closeInput(true),
+    close: () => {
+      child.closeInput();
+      return child.exitCode() !== undefined;
+    },
   };
 }
 
@@ -113,7 +127,17 @@ export function copyToOutput(): void {
 /** The child's work: raw mode, everything that is there, and the old mode again when the process ends. */
 export function discardPending(): void {
   const fd = reopenWithinItsRights(0, "read");
-  if (fd === undefined) return;
+  if (fd === undefined || !isInForeground()) return;
   os.ttySetRaw(0);
   for (let reading = 0; reading < 1_000; reading++) if (!readAvailable(fd)) return;
+}
+
+/** In the background the terminal's modes are somebody else's: giving back what was found would undo their changes. */
+function isInForeground(): boolean {
+  const fd = os.open("/proc/self/stat", os.O_RDONLY);
+  if (fd < 0) return false;
+  const stat = String(readWhole(fd, 4_096));
+  close(fd);
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields[2] === fields[5];
 }

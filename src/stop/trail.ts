@@ -4,6 +4,7 @@
 
 import { type Child, type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
+import { waitFor } from "./programs.ts";
 
 export const logPath = "/var/log/ai-tools/stop.log";
 export const identifier = "ai-tools-stop";
@@ -41,22 +42,38 @@ export interface Event {
 export const journalWord = "journal";
 /** To the recorder: that was all, the run has come to its end. */
 export const endWord = "end";
-/** From the recorder: everything is where it belongs. Anything else it says is a sink's failure, in words. */
+/** From the recorder: everything is where it belongs. */
 export const doneWord = "done";
+/** From the recorder, before a hint for the report. Anything else it says is a sink's failure, in words. */
+export const hintWord = "hint: ";
+
+/** What the recorder said at the end. */
+export interface Told {
+  /** What a person should know about the sinks. */
+  problems: string[];
+  /** What a stop does not undo. */
+  hints: string[];
+}
 
 export class Trail {
   readonly #host: Host;
-  readonly #recorder: Child | undefined;
+  #recorder: Child | undefined;
+  /** Lines that no recorder has, since none could be started yet. */
+  #unsent: string[] = [];
   readonly #common: Fields;
-  #problem: string | undefined;
+  #problem = "";
 
   /** Starts the recorder; `common` goes with every event. */
   constructor(host: Host, common: Fields) {
     this.#host = host;
     this.#common = { ...common };
-    const recorder = host.startRecorder();
-    this.#recorder = isErrno(recorder) ? undefined : recorder;
+    this.#start();
+  }
+
+  #start(): void {
+    const recorder = this.#host.startRecorder();
     if (isErrno(recorder)) this.#problem = `the recorder did not start (errno ${recorder})`;
+    else this.#recorder = recorder;
   }
 
   /** Fields that are known only later (consent) go with the events from now on. */
@@ -67,35 +84,43 @@ export class Trail {
   record(result: Result, message: string, fields: Fields = {}): void {
     const time = new Date(this.#host.wallClockMs()).toISOString();
     const event: Event = { time, message, AI_TOOLS_RESULT: result, ...this.#common, ...fields };
-    this.#recorder?.send(`${JSON.stringify(event)}\n`);
+    this.#send(JSON.stringify(event));
   }
 
   /** Lets the journal have the events so far. */
   showInJournal(): void {
-    this.#recorder?.send(`${journalWord}\n`);
+    this.#send(journalWord);
   }
 
-  /** Hands everything over and waits for it, at most so long; returns what a person should know about the sinks. */
-  async finish(): Promise<string[]> {
+  #send(line: string): void {
+    if (this.#recorder === undefined) this.#unsent.push(line);
+    else this.#recorder.send(`${line}\n`);
+  }
+
+  /**
+   * Hands everything over and waits for it, at most so long. A recorder that could not start before the kill (no free
+   * pid) is tried once more.
+   */
+  async finish(): Promise<Told> {
+    if (this.#recorder === undefined) this.#start();
     const recorder = this.#recorder;
-    if (recorder === undefined) return [`the trail was not written: ${this.#problem}`];
-    recorder.send(`${endWord}\n`);
+    if (recorder === undefined) return { problems: [`the trail was not written: ${this.#problem}`], hints: [] };
+    for (const line of [...this.#unsent.splice(0), endWord]) recorder.send(`${line}\n`);
     recorder.closeInput();
-    const untilMs = this.#host.nowMs() + limits.reportMs;
-    while (recorder.exitCode() === undefined && this.#host.nowMs() < untilMs) {
-      recorder.send("");
-      await this.#host.sleep(limits.childPollMs);
-    }
+    const ended = await waitFor(this.#host, recorder, this.#host.nowMs() + limits.reportMs);
     const lines = recorder.output().split("\n");
-    if (recorder.exitCode() === undefined) {
-      recorder.closeInput(true);
-      return ["the trail may be incomplete: the recorder is still waiting for a sink", ...problems(lines)];
-    }
-    if (!lines.includes(doneWord)) return [`the trail may be incomplete: the recorder ended early`, ...problems(lines)];
-    return problems(lines);
+    if (!ended) recorder.closeInput(true);
+    return { problems: problemsIn(lines, ended), hints: hintsIn(lines) };
   }
 }
 
-function problems(lines: readonly string[]): string[] {
-  return lines.filter((line) => line !== "" && line !== doneWord);
+function hintsIn(lines: readonly string[]): string[] {
+  return lines.filter((line) => line.startsWith(hintWord)).map((line) => line.slice(hintWord.length));
+}
+
+function problemsIn(lines: readonly string[], ended: boolean): string[] {
+  const said = lines.filter((line) => line !== "" && line !== doneWord && !line.startsWith(hintWord));
+  if (!ended) return ["the trail may be incomplete: the recorder is still waiting for a sink", ...said];
+  if (!lines.includes(doneWord)) return ["the trail may be incomplete: the recorder ended early", ...said];
+  return said;
 }

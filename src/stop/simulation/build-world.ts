@@ -2,7 +2,7 @@
 // From a plan to a world: furnishes the host, seats its people, lets the account's processes loose, and hands out doors
 // for one or two stops.
 
-import { accountUid, furnish, managerPath, ordinaryAccount, places, slicePath } from "./account.ts";
+import { type AccountOptions, accountUid, furnish, managerPath, ordinaryAccount, places, slicePath } from "./account.ts";
 import { seatBystander } from "./bystanders.ts";
 import { ensureCgroup, findCgroup, removeTree } from "./cgroups.ts";
 import { faultsOf } from "./fault-plans.ts";
@@ -30,12 +30,15 @@ export interface Scene {
 
 export function buildScene(plan: WorldPlan): Scene {
   const world = new World(plan.seed, plan.host);
-  furnish(world, { ...ordinaryAccount, ...plan.account });
+  const account: AccountOptions = { ...ordinaryAccount, ...plan.account };
+  // Whose process has a number of the range as well, the range is not the account's alone.
+  if (plan.bystanders?.includes("overlapping-range") === true) account.subordinateRange = "overlapping";
+  furnish(world, account);
   seatHost(world);
   for (const bystander of plan.bystanders ?? []) seatBystander(world, bystander);
   if (world.lastPid < world.host.pidMax - 60 && world.host.pidMax < 1_000) world.lastPid = world.host.pidMax - 40;
   if (plan.manager === true) startManager(world);
-  const ownRange = (plan.account?.subordinateRange ?? "own") === "own";
+  const ownRange = account.subordinateRange === "own";
   const founders = plan.processes.map((process, index) => letLoose(world, process, index, ownRange));
   const slice = ensureCgroup(world.root, slicePath);
   const state = plan.slice ?? "ordinary";

@@ -99,7 +99,7 @@ export function judge(scene: Scene, outcome: Outcome, before: string): Breach[] 
   if (outcome.tookS > limitS + (isAsked(scene) ? questionS : 0)) broken("every run ends within its limits", `${outcome.tookS} s`);
   if (mayNotTouch(scene, code) && wasTouched(host)) broken("nothing is touched without consent", describeTouch(host));
   if (code !== 0 && isOwed(scene, code)) broken("what can be ended is ended", `exit ${code}: ${host.printed.out}${host.printed.err}`);
-  const saver = saversAsked(scene, host);
+  const saver = saversAsked(host);
   if (saver.length > 0) broken("newcomers of the grace get no TERM", describe(saver));
   breaches.push(...leftovers(scene, outcome, before));
   return breaches;
@@ -159,9 +159,11 @@ function describeTouch(host: SimulatedHost): string {
   return `signals ${host.signals.length}, writes ${host.writes.map(({ path, text }) => `${path}=${text}`).join(" ")}`;
 }
 
-/** Programs that a handler started to save its work, and that got SIGTERM all the same. */
-function saversAsked(_scene: Scene, host: SimulatedHost): Process[] {
-  return host.signals.flatMap(({ signal, target }) => (signal === SIGTERM && target?.comm === "saver" ? [target] : []));
+/** Programs that a handler started after this stop's first SIGTERM to save its work, and that got one all the same. */
+function saversAsked(host: SimulatedHost): Process[] {
+  const terms = host.signals.filter(({ signal }) => signal === SIGTERM);
+  const firstUs = terms[0]?.atUs ?? 0;
+  return terms.flatMap(({ target }) => (target?.comm === "saver" && target.startedUs >= firstUs ? [target] : []));
 }
 
 /** What a run that is over, or was killed, may not leave on the host. */

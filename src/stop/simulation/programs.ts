@@ -196,6 +196,10 @@ class Program implements Child {
     this.sent += text;
   }
 
+  sentAll(): boolean {
+    return true;
+  }
+
   closeInput(drop = false): void {
     const code = this.#codeWhenClosed;
     if (code === undefined) return;

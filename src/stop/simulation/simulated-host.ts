@@ -298,10 +298,14 @@ export class SimulatedHost implements Host {
     return !this.options.stuckOutput;
   }
 
-  discardTyped(): Promise<void> {
+  closeOutput(limitMs: number): Promise<boolean> {
+    return this.flush(limitMs);
+  }
+
+  discardTyped(): Promise<boolean> {
     this.#pass(costUs.other);
     this.#questionUs = this.world.timeline.nowUs;
-    return Promise.resolve();
+    return Promise.resolve(true);
   }
 
   typed(): string | undefined {

@@ -41,7 +41,7 @@ export const conditions: readonly Condition[] = [
   { second: true },
   { second: true, manager: true },
   { account: { subordinateRange: "none" } },
-  ...bystanderNames.map((name): Condition => ({ bystanders: [name], ...overlapping(name) })),
+  ...bystanderNames.map((name): Condition => ({ bystanders: [name] })),
   { bystanders: ["busy-user", "container", "root-acting"] },
   ...faultNames.map((name): Condition => ({ faults: [name] })),
   { events: [{ kind: "new-session", atMs: 110 }] },
@@ -51,10 +51,6 @@ export const conditions: readonly Condition[] = [
   { events: [{ kind: "recycled-pid", atMs: 1 }] },
   { events: [{ kind: "recycled-pid", atMs: 11 }] },
 ];
-
-function overlapping(name: string): Condition {
-  return name === "overlapping-range" ? { account: { subordinateRange: "overlapping" } } : {};
-}
 
 /** Each temper in each place, with grace and without. */
 export function* singleWorlds(): Generator<WorldPlan> {
@@ -98,7 +94,11 @@ const blinding = new Set<string>([
 const differing: readonly TemperName[] = ["deaf", "headless", "chain", "respawning", "other-user", "own-namespace", "keeping-a-corpse"];
 
 function tempersUnder(condition: Condition): readonly TemperName[] {
-  return condition.faults?.some((fault) => blinding.has(fault)) === true ? differing : temperNames;
+  const trapped = condition.helperInside === true && condition.host?.readOnlyCgroups === true;
+  if (trapped || condition.faults?.some((fault) => blinding.has(fault)) === true) return differing;
+  // Without the write a storm outruns the kills until the limit: once is enough.
+  const writeless = condition.faults?.some((fault) => fault.startsWith("kill-")) || condition.host?.readOnlyCgroups;
+  return writeless === true ? temperNames.filter((temper) => temper !== "storm") : temperNames;
 }
 
 /** Each condition with nobody, and with each temper inside and outside the slice. */

@@ -9,6 +9,9 @@ import { buildPackage } from "../../../src/tooling/package/package.ts";
 import { installTempers } from "../../../src/tooling/tempers/build-tempers.ts";
 import { helper } from "./stop.ts";
 
+/** /dev/fuse, for files that hang. */
+const fuse = "c 10:229";
+
 // The one piece of state of the kit: a worker loads this module once (vitest.config.ts: no isolation of files).
 let booted: Promise<LabHost> | undefined;
 
@@ -21,7 +24,7 @@ export function labHost(): Promise<LabHost> {
 async function boot(): Promise<LabHost> {
   const rpm = process.env[RPM_VARIABLE] ?? (await buildPackage()).rpm;
   const lab = await openLab();
-  const host = await lab.boot("bookworm");
+  const host = await lab.boot("bookworm", { devices: [fuse] });
   await host.installPackage(rpm);
   await installTempers(host);
   const mutant = process.env[HELPER_VARIABLE];
