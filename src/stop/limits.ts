@@ -49,6 +49,9 @@ export const limits = {
 
   /** Numbers between the last listed process and the last allocated pid that a census looks at. pid_max may be 4,194,304. */
   gapPids: 3_000,
+  /** Looks at the newest number at the end of a census during which numbers were given out, and how far above it. */
+  probes: 64,
+  probeReach: 8,
   /** Readings of one process that says `X` or `Threads: 0` (between states) before it counts as alive. */
   unsettledReadings: 3,
   /** Ancestors walked to find a container engine's shim. */

@@ -6,6 +6,7 @@ import type { Kill } from "./end-session.ts";
 import { limits } from "./limits.ts";
 import type { ReportRow } from "./report.ts";
 import { type Row, rowsOf } from "./rows.ts";
+import { isInSlice } from "./slice.ts";
 
 /** What is known when the kill is over. */
 export interface Evidence {
@@ -103,7 +104,7 @@ function keysOf(scope: Scope, rows: readonly Row[], found: Found[], unreadable: 
 }
 
 /** Sentences about what could not be told, for a verdict that is not a proof. */
-export function unknownOf(census: Census | undefined, slicePopulated: boolean): string[] {
+export function unknownOf(scope: Scope, census: Census | undefined, slicePopulated: boolean): string[] {
   const sentences: string[] = [];
   if (census === undefined)
     sentences.push("no look at all processes was finished in time: whoever was there may be alive");
@@ -113,8 +114,10 @@ export function unknownOf(census: Census | undefined, slicePopulated: boolean): 
       `the status of ${census.unreadable.length} process(es) cannot be read (pid ${pids}): they may be the account's`,
     );
   }
-  const nobody = census !== undefined && census.alive.length + census.held.length === 0;
-  if (slicePopulated && nobody)
+  const counted = [...(census?.alive ?? []), ...(census?.held ?? [])];
+  const isNamed = counted.some(({ cgroup }) => cgroup !== undefined && isInSlice(scope.slice, cgroup));
+  if (slicePopulated && census !== undefined && !isNamed) {
     sentences.push("the account's slice still says that something in it is alive, or cannot be read");
+  }
   return sentences;
 }

@@ -112,6 +112,10 @@ async function startManager(host: Host, uid: number, deadlineMs: number, mend: s
   const unit = `user@${uid}.service`;
   const uptime = host.readText("/proc/uptime");
   const startedAfterTicks = isErrno(uptime) ? undefined : parseUptimeTicks(uptime);
+  if (startedAfterTicks === undefined) {
+    // Whatever came with it could not be told from what a session left.
+    return { ...answer("not-restored", "the host's uptime cannot be read"), mend };
+  }
   let reason = "";
   for (;;) {
     await runProgram(host, [systemctlPath, "reset-failed", unit, `user-runtime-dir@${uid}.service`], deadlineMs);

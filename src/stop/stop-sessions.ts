@@ -242,7 +242,7 @@ function describe(run: Run, rows: readonly Row[], left: Census | undefined, kill
   const places = new Map(rows.flatMap((row) => row.processes.map(({ pid, cgroup }) => [pid, cgroup])));
   for (const found of kill.last?.alive ?? []) found.cgroup ??= places.get(found.pid);
   report.survivors = describeSurvivors(host, kill.last);
-  report.unknown = unknownOf(kill.last, kill.slicePopulated);
+  report.unknown = unknownOf(scope, kill.last, kill.slicePopulated);
 }
 
 /** Brings the manager back, and looks once more: only what came with it is excused. */
@@ -260,7 +260,7 @@ async function restoreAndLookAgain(run: Run, entry: Entry | undefined): Promise<
   if (look.quiet) return;
   conclude(run, "reappeared", exitCodes.alive);
   report.survivors = describeSurvivors(host, look.last);
-  report.unknown = unknownOf(look.last, false);
+  report.unknown = unknownOf(scope, look.last, false);
   for (const row of rowsFrom(scope, [...(look.last?.alive ?? []), ...(look.last?.held ?? [])])) {
     report.rows.push({ row, outcome: "reappeared", reason: "alive again after everything was ended" });
     trail.record("reappeared", `${printable(row.unit)}: alive again after everything was ended`, fieldsOf(row));
