@@ -30,7 +30,8 @@ export async function attribute(host: Host, rows: readonly Row[]): Promise<strin
     if (record?.directory !== undefined && row.kind !== "stray")
       row.project = { path: record.directory, byAccount: false };
     // A stray may sit in the unit of somebody else's daemon (cron's, say): that one is not for a stop to advise against.
-    const ofAccount = row.kind !== "stray" || record?.user === accountName;
+    const ofAccount =
+      row.kind !== "stray" || record?.user === accountName || record?.user === String(row.processes[0]?.status.uids[0]);
     if (record !== undefined && record.restart !== "no" && ofAccount) {
       hints.push(
         `PID 1 starts ${row.unit} again (Restart=${record.restart}). To prevent it, as root: systemctl stop ${row.unit}`,

@@ -16,8 +16,16 @@ export interface Caller {
 /** `/proc/self/loginuid` of a process that no login started. */
 const noLogin = 4_294_967_295;
 
-/** The caller as far as root's own facts bear it out; root itself otherwise. */
+/** The caller as far as root's own facts bear it out; root itself otherwise, also where an error of our own comes in. */
 export function findCaller(view: KernelView): Caller {
+  try {
+    return believedCaller(view);
+  } catch (error) {
+    return { name: "root", uid: 0, rejected: `an error of our own: ${printable(String(error))}` };
+  }
+}
+
+function believedCaller(view: KernelView): Caller {
   const claimedUid = view.environment("SUDO_UID");
   const claimedName = view.environment("SUDO_USER");
   if (claimedUid === undefined && claimedName === undefined) return { name: "root", uid: 0, rejected: undefined };

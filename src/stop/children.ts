@@ -44,7 +44,10 @@ export class ProgramRunner {
     this.openStandardDescriptors();
     const input = options.input === true ? os.pipe() : undefined;
     const output = options.output === true ? os.pipe() : undefined;
-    if (input === null || output === null) return EAGAIN;
+    if (input === null || output === null) {
+      for (const fd of [...(input ?? []), ...(output ?? [])]) close(fd);
+      return EAGAIN;
+    }
     let pid = -1;
     try {
       const execOptions = {

@@ -63,16 +63,18 @@ async function waitUntilEmpty(
   let known = [...asked];
   let nextProgressMs = startMs + limits.progressMs;
   for (;;) {
-    while (known.length > 0 && !isStillAlive(kernel, scope, known[known.length - 1] as Found)) known.pop();
+    while (known.length > 0 && kernel.nowMs() < deadlineMs && !isStillAlive(kernel, scope, known.at(-1) as Found)) {
+      known.pop();
+    }
     const nowMs = kernel.nowMs();
     if (known.length === 0 && !isPopulated(kernel, scope.slice)) {
       if (isEmpty(takeCensus(kernel, scope, { deadlineMs: Math.min(deadlineMs, nowMs + limits.leftoverMs) }))) return 0;
     }
     if (nowMs >= deadlineMs) return 0;
     if (nowMs >= nextProgressMs) {
-      known = known.filter((found) => isStillAlive(kernel, scope, found));
+      known = known.filter((found) => kernel.nowMs() >= deadlineMs || isStillAlive(kernel, scope, found));
       progress(Math.ceil((deadlineMs - nowMs) / 1_000), known.length);
-      nextProgressMs += limits.progressMs;
+      nextProgressMs = kernel.nowMs() + limits.progressMs;
     }
     await kernel.sleep(nowMs - startMs < limits.shortPollsMs ? limits.firstPollMs : limits.laterPollMs);
     if (kernel.interruption() !== 0) return kernel.interruption();
@@ -210,9 +212,10 @@ export async function lookAgain(
   for (;;) {
     const before = lastPid(kernel);
     const census = takeCensus(kernel, scope, { deadlineMs, detailsMs: limits.cgroupPathsMs });
-    const counted = census.alive.filter((found) => !excuse(found) && !isGoneSince(kernel, scope, found));
+    const others = census.alive.filter((found) => !excuse(found));
+    const counted = others.filter((found) => !isGoneSince(kernel, scope, found));
     // The slice says only yes or no: with somebody excused in it, the census alone can tell about the others.
-    const sliceQuiet = counted.length < census.alive.length || !isPopulated(kernel, scope.slice);
+    const sliceQuiet = others.length < census.alive.length || !isPopulated(kernel, scope.slice);
     census.alive = counted;
     if (census.complete) last = census;
     if (counted.length > 0) return { quiet: false, last: census };

@@ -65,7 +65,8 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
     : census;
 
   const managerRan = await unlessItThrows(run, "manager", () => isManagerRunning(host, scope), true);
-  const entry = await unlessItThrows(run, "announcement", () => announce(run, managerRan), undefined);
+  const unannounced: Entry = { path: undefined, restoreWithoutNote: managerRan };
+  const entry = await unlessItThrows(run, "announcement", () => announce(run, managerRan), unannounced);
   let left: Census | undefined;
   if (!request.force) {
     const grace = await unlessItThrows(run, "grace", () => giveGrace(run, asked), { interrupted: 0, left: undefined });
@@ -78,7 +79,7 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
   await unlessItThrows(run, "thaw", () => thaw(run), undefined);
   await unlessItThrows(run, "verdict", () => describe(run, rows, left, kill), undefined);
   await unlessItThrows(run, "record", () => publish(run), undefined);
-  if (entry !== undefined) withdrawStop(host, entry.path);
+  await unlessItThrows(run, "announcement", () => withdraw(run, entry), undefined);
   if (kill.proved) await restoreAndLookAgain(run, entry);
   return finish(run);
 }
@@ -188,7 +189,8 @@ function lookAfterQuestion(run: Run, before: Census, rows: Row[]): Census {
 
 /** What others can see of this stop while it runs. */
 interface Entry {
-  path: string;
+  /** undefined where it could not be made. */
+  path: string | undefined;
   /** The manager ran, and no note of that could be left: this stop restores it by its own knowledge. */
   restoreWithoutNote: boolean;
 }
@@ -206,6 +208,10 @@ async function giveGrace(run: Run, census: Census): Promise<Grace> {
 
 function thaw(run: Run): void {
   run.report.remarks.push(...thawSlice(run.host, run.scope.slice));
+}
+
+function withdraw(run: Run, entry: Entry): void {
+  if (entry.path !== undefined) withdrawStop(run.host, entry.path);
 }
 
 function showProgress(run: Run, seconds: number, alive: number): void {
@@ -246,7 +252,7 @@ function describe(run: Run, rows: readonly Row[], left: Census | undefined, kill
 }
 
 /** Brings the manager back, and looks once more: only what came with it is excused. */
-async function restoreAndLookAgain(run: Run, entry: Entry | undefined): Promise<void> {
+async function restoreAndLookAgain(run: Run, entry: Entry): Promise<void> {
   const { host, scope, report, trail } = run;
   const manager = await restoreManager(run, entry);
   const excuse = (found: Found) => cameWithManager(scope, manager, found);
@@ -268,10 +274,9 @@ async function restoreAndLookAgain(run: Run, entry: Entry | undefined): Promise<
   await unlessItThrows(run, "record", () => publishVerdict(run), undefined);
 }
 
-async function restoreManager(run: Run, entry: Entry | undefined): Promise<ManagerReturn | undefined> {
+async function restoreManager(run: Run, entry: Entry): Promise<ManagerReturn | undefined> {
   const { host, scope, report, trail } = run;
-  const without = entry === undefined || entry.restoreWithoutNote;
-  const restore = () => clearAndRestore(host, scope, entry?.path, without);
+  const restore = () => clearAndRestore(host, scope, entry.path, entry.restoreWithoutNote);
   const manager = await unlessItThrows<ManagerReturn | undefined>(run, "restore", restore, undefined);
   report.manager = manager;
   if (manager?.outcome === "restored") trail.record("manager-restored", "the user manager is back");
@@ -302,12 +307,12 @@ async function interrupted(run: Run, when: string): Promise<number> {
 }
 
 /** An interruption after SIGTERM: the run ends here; where nothing of the account is left, the manager comes back. */
-async function interruptedInGrace(run: Run, entry: Entry | undefined): Promise<number> {
+async function interruptedInGrace(run: Run, entry: Entry): Promise<number> {
   const { host, scope, report } = run;
   report.remarks.push("interrupted during the grace: SIGTERM was sent, nothing was killed or verified");
   conclude(run, "interrupted", 128 + host.interruption());
   await unlessItThrows(run, "record", () => publishVerdict(run), undefined);
-  if (entry !== undefined) withdrawStop(host, entry.path);
+  await unlessItThrows(run, "announcement", () => withdraw(run, entry), undefined);
   const look = () => lookAgain(host, scope, limits.finalLookMs, () => false);
   const { quiet } = await unlessItThrows(run, "look", look, { quiet: false, last: undefined });
   if (quiet) await restoreManager(run, entry);

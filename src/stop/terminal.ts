@@ -78,8 +78,8 @@ export class Terminal {
     const [stat] = os.stat(descriptorPath(fd));
     if (stat === null) return nowhere;
     const kind = stat.mode & os.S_IFMT;
-    // A regular file's disk can hang as well as a socket's peer, and opening it again would lose the shared offset.
-    if (kind === os.S_IFREG || kind === os.S_IFSOCK) return this.#throughChild(fd);
+    // The disk of a file can hang as well as a socket's peer, and opening it again would lose the shared offset.
+    if (kind !== os.S_IFIFO && kind !== os.S_IFCHR) return this.#throughChild(fd);
     const reopened = reopenWithinItsRights(fd, "write");
     if (reopened === undefined) return nowhere;
     const outgoing = new Outgoing(reopened);

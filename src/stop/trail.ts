@@ -2,8 +2,9 @@
 // The trail of a stop: events with the field names that the log and the journal share. They go to the recorder, a child
 // that can hang alone; nothing here waits for it but `finish`, after the verdict and within a limit.
 
-import { type Child, type Host, isErrno } from "./kernel.ts";
+import { type Child, EAGAIN, type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
+import { printable } from "./printable.ts";
 import { waitFor } from "./programs.ts";
 
 export const logPath = "/var/log/ai-tools/stop.log";
@@ -71,9 +72,19 @@ export class Trail {
   }
 
   #start(): void {
-    const recorder = this.#host.startRecorder();
-    if (isErrno(recorder)) this.#problem = `the recorder did not start (errno ${recorder})`;
+    const recorder = this.#tolerate(() => this.#host.startRecorder()) ?? EAGAIN;
+    if (isErrno(recorder)) this.#problem ||= `the recorder did not start (errno ${recorder})`;
     else this.#recorder = recorder;
+  }
+
+  /** An error of our own in the trail is told at the end, and never ends a run. */
+  #tolerate<T>(work: () => T): T | undefined {
+    try {
+      return work();
+    } catch (error) {
+      this.#problem = `an error of its own (${printable(String(error))})`;
+      return undefined;
+    }
   }
 
   /** Fields that are known only later (consent) go with the events from now on. */
@@ -82,6 +93,10 @@ export class Trail {
   }
 
   record(result: Result, message: string, fields: Fields = {}): void {
+    this.#tolerate(() => this.#record(result, message, fields));
+  }
+
+  #record(result: Result, message: string, fields: Fields): void {
     const time = new Date(this.#host.wallClockMs()).toISOString();
     const event: Event = { time, message, AI_TOOLS_RESULT: result, ...this.#common, ...fields };
     this.#send(JSON.stringify(event));
@@ -94,7 +109,7 @@ export class Trail {
 
   #send(line: string): void {
     if (this.#recorder === undefined) this.#unsent.push(line);
-    else this.#recorder.send(`${line}\n`);
+    else this.#tolerate(() => this.#recorder?.send(`${line}\n`));
   }
 
   /**
@@ -110,7 +125,11 @@ export class Trail {
     const ended = await waitFor(this.#host, recorder, this.#host.nowMs() + limits.reportMs);
     const lines = recorder.output().split("\n");
     if (!ended) recorder.closeInput(true);
-    return { problems: problemsIn(lines, ended), hints: hintsIn(lines) };
+    const own = this.#problem === "" || this.#problem.startsWith("the recorder did not start") ? [] : [this.#problem];
+    return {
+      problems: [...own.map((problem) => `the trail: ${problem}`), ...problemsIn(lines, ended)],
+      hints: hintsIn(lines),
+    };
   }
 }
 
