@@ -59,6 +59,13 @@ describe("doors", () => {
     expect(problems).toEqual([]);
   });
 
+  test("fixtures are for tests", () => {
+    const problems = importsOf("src/")
+      .filter(({ from, target }) => isFixture(target) && !isTest(from) && !from.startsWith("src/stop/simulation/"))
+      .map(({ from, target }) => `${from} imports ${target}: move what the product needs out of the fixture`);
+    expect(problems).toEqual([]);
+  });
+
   test("the front door uses the kill path's door and nothing else of it", () => {
     const problems = importsOf("src/cli/")
       .filter(({ from, target }) => !isTest(from) && !target.startsWith("src/cli/"))
@@ -144,8 +151,13 @@ function importsOf(folder: string): Import[] {
     );
 }
 
+/** Fixtures are of the tests: what a test may import, they may. */
 function isTest(file: string): boolean {
-  return file.endsWith(".test.ts");
+  return file.endsWith(".test.ts") || isFixture(file);
+}
+
+function isFixture(file: string): boolean {
+  return file.endsWith(".fixture.ts");
 }
 
 /**

@@ -14,6 +14,9 @@ import {
 import { HandMadeHost } from "./hand-made-host.fixture.ts";
 import { place, stat, statusText } from "./hand-made-processes.fixture.ts";
 import { EACCES, EEXIST, EIO, EROFS } from "./kernel.ts";
+import { limits } from "./limits.ts";
+
+const ENOSPC = 28;
 
 const directory = "/run/ai-tools/stop";
 const asRoot = { uids: [0, 0, 0, 0], cgroup: "/user.slice/user-1000.slice/session-1.scope" } as const;
@@ -49,7 +52,7 @@ describe("announcing", () => {
     host.remove = () => EROFS;
     const entry = announceStop(host);
     withdrawStop(host, entry);
-    wantRestore(host);
+    expect(wantRestore(host, true)).toBe(false);
     expect(takeRestoreNote(host)).toBe(false);
     expect(isAnotherStopRunning(host, entry)).toBe(false);
   });
@@ -95,9 +98,27 @@ describe("another stop", () => {
 
 test("of several stops exactly one takes the note that the manager should come back", () => {
   const host = new HandMadeHost();
-  wantRestore(host);
-  wantRestore(host);
+  expect([wantRestore(host, true), wantRestore(host, true)]).toEqual([true, true]);
   expect([takeRestoreNote(host), takeRestoreNote(host)]).toEqual([true, false]);
+});
+
+test("a manager that did not run leaves no note, and takes none away", () => {
+  const host = new HandMadeHost();
+  expect([wantRestore(host, false), takeRestoreNote(host)]).toEqual([false, false]);
+  wantRestore(host, true);
+  expect([wantRestore(host, false), takeRestoreNote(host)]).toEqual([false, true]);
+});
+
+test("a note that another stop has left is a note", () => {
+  const host = new HandMadeHost();
+  host.writeAnswers.set(`${directory}/restore-wanted`, EEXIST);
+  expect(wantRestore(host, true)).toBe(true);
+});
+
+test.each([EROFS, ENOSPC, EACCES])("a note that could not be left (errno %i) is none", (errno) => {
+  const host = new HandMadeHost();
+  host.writeAnswers.set(`${directory}/restore-wanted`, errno);
+  expect(wantRestore(host, true)).toBe(false);
 });
 
 describe("the record of the last stop", () => {
@@ -113,27 +134,43 @@ describe("the record of the last stop", () => {
     const host = new HandMadeHost();
     host.stats.set(lastStopPath, stat());
     changes(host);
-    await writeLastStop(host, last);
-    return host;
+    return { host, errno: await writeLastStop(host, last) };
   }
 
   test("is one line of JSON", async () => {
-    const host = await written();
+    const { host, errno } = await written();
     expect(host.files.get(lastStopPath)).toBe(`${JSON.stringify(last)}\n`);
-    expect(host.commandLines).toEqual([]);
+    expect([errno, host.commandLines]).toEqual([0, []]);
   });
 
   test("is opened to readers where the umask closed it", async () => {
-    const host = await written((one) => void one.stats.set(lastStopPath, stat({ mode: 0o600 })));
+    const { host } = await written((one) => void one.stats.set(lastStopPath, stat({ mode: 0o600 })));
     expect(host.commandLines).toEqual([`/usr/bin/chmod 0644 ${lastStopPath}`]);
   });
 
   test("cannot fail a stop", async () => {
-    const host = await written((one) => {
+    const { host, errno } = await written((one) => {
       one.replaceFile = () => EIO;
       one.createFile = () => EEXIST;
       one.stats.set(lastStopPath, EIO);
     });
-    expect(host.commandLines).toEqual([]);
+    expect([errno, host.commandLines]).toEqual([EIO, []]);
+  });
+
+  test("that could not be replaced is told by its errno, and no old one is opened in its place", async () => {
+    const { host, errno } = await written((one) => {
+      one.writeAnswers.set(lastStopPath, ENOSPC);
+      one.stats.set(lastStopPath, stat({ mode: 0o600 }));
+    });
+    expect([errno, host.commandLines]).toEqual([ENOSPC, []]);
+  });
+
+  test("waits for its opening no longer than its limit", async () => {
+    const { host } = await written((one) => {
+      one.stats.set(lastStopPath, stat({ mode: 0o600 }));
+      one.program = () => "hangs";
+    });
+    expect(host.clockMs - 1_000_000).toBeLessThanOrEqual(limits.openRecordMs + limits.childPollMs);
+    expect(host.children[0]?.abandoned).toBe(true);
   });
 });

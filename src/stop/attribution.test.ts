@@ -18,6 +18,13 @@ async function projectsOf(cgroups: readonly string[], host: HandMadeHost) {
   return Object.fromEntries(rows.map(({ unit, project }) => [unit, project]));
 }
 
+async function hintsFor(cgroups: readonly string[], host: HandMadeHost) {
+  return attribute(
+    host,
+    rowsOf(scopeOf(), censusOf(cgroups.map((cgroup, index) => found({ pid: 20 + index, cgroup })))),
+  );
+}
+
 function answering(program: Program): HandMadeHost {
   const host = new HandMadeHost();
   host.program = () => program;
@@ -33,7 +40,9 @@ describe("a unit of PID 1", () => {
     expect(await projectsOf([`${slicePath}/${session}`], host)).toEqual({
       [session]: { path: "/srv/shop", byAccount: false },
     });
-    expect(host.commandLines).toEqual([`/usr/bin/systemctl show --property=Id,WorkingDirectory -- ${session}`]);
+    expect(host.commandLines).toEqual([
+      `/usr/bin/systemctl show --property=Id,WorkingDirectory,Restart,User -- ${session}`,
+    ]);
   });
 
   test("works where PID 1 says also if the directory may be missing", async () => {
@@ -92,10 +101,70 @@ describe("a unit of the account's manager", () => {
   });
 });
 
-test("a stray's unit is nobody's project: it is not asked for", async () => {
-  const host = answering({ code: 0, output: "Id=cron.service\nWorkingDirectory=/\n" });
+test("a stray's unit is nobody's project, whatever its directory is", async () => {
+  const host = answering({ code: 0, output: "Id=cron.service\nWorkingDirectory=/\nUser=ai-tools\n" });
   expect(await projectsOf(["/system.slice/cron.service"], host)).toEqual({
     "cron.service": { path: undefined, byAccount: false },
   });
-  expect(host.commandLines).toEqual([]);
+});
+
+describe("a unit that PID 1 starts again", () => {
+  const inSlice = `${slicePath}/${session}`;
+  const stray = "/system.slice/detector.service";
+
+  test.each(["always", "on-failure", "on-abnormal", "on-abort"])(
+    "with Restart=%s is a hint with its command",
+    async (restart) => {
+      const host = answering({ code: 0, output: `Id=${session}\nRestart=${restart}\nUser=root\nWorkingDirectory=\n` });
+      expect(await hintsFor([inSlice], host)).toEqual([
+        `PID 1 starts ${session} again (Restart=${restart}). To prevent it, as root: systemctl stop ${session}`,
+      ]);
+    },
+  );
+
+  test("is a hint outside the slice where it is the account's", async () => {
+    const output = "Id=detector.service\nWorkingDirectory=/\nRestart=always\nUser=ai-tools\n";
+    expect(await hintsFor([stray], answering({ code: 0, output }))).toEqual([
+      expect.stringMatching(
+        /^PID 1 starts detector\.service again \(Restart=always\).*systemctl stop detector\.service$/,
+      ),
+    ]);
+  });
+
+  test.each(["", "root", "olga", "ai-tools-other", "x ai-tools"])(
+    "is none where a stray sits in a daemon of %j: nobody is told to stop cron",
+    async (user) => {
+      const output = `Id=cron.service\nWorkingDirectory=/\nRestart=on-failure\nUser=${user}\n`;
+      const host = answering({ code: 0, output });
+      expect(await hintsFor(["/system.slice/cron.service"], host)).toEqual([]);
+      expect(host.commandLines).toHaveLength(1);
+    },
+  );
+
+  test.each<[string, Program]>([
+    ["does not start it again", { code: 0, output: `Id=${session}\nRestart=no\nUser=ai-tools\n` }],
+    ["says nothing of it", { code: 0, output: `Id=${session}\nRestart=\nUser=ai-tools\n` }],
+    ["knows no such unit", { code: 0, output: "Id=other.service\nRestart=always\nUser=ai-tools\n" }],
+    ["hangs", "hangs"],
+    ["cannot be asked", { errno: EAGAIN }],
+  ])("is none where PID 1 %s", async (_name, program) => {
+    expect(await hintsFor([inSlice], answering(program))).toEqual([]);
+  });
+
+  test("is told of each, and each by its own record", async () => {
+    const other = "ai-tools-codex-8.service";
+    const output = [
+      `Restart=always\nId=${session}\nUser=`,
+      `User=ai-tools\nRestart=no\nId=${other}`,
+      "Restart=on-failure\nUser=ai-tools\nId=detector.service\n",
+    ].join("\n\n");
+    const hints = await hintsFor([inSlice, `${slicePath}/${other}`, stray], answering({ code: 0, output }));
+    expect(hints.map((hint) => /^PID 1 starts (\S+) again/.exec(hint)?.[1])).toEqual([session, "detector.service"]);
+  });
+
+  test("of the account's own manager is not asked for: asking starts it", async () => {
+    const host = answering({ code: 0, output: "Id=run-1.service\nRestart=always\nUser=ai-tools\n" });
+    expect(await hintsFor([`${manager}/run-1.service`], host)).toEqual([]);
+    expect(host.commandLines).toEqual([]);
+  });
 });

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { Census } from "./census.ts";
-import { askConsent } from "./consent.ts";
+import { askConsent, ignoreSharedKeyboard } from "./consent.ts";
 import type { StopRequest } from "./grammar.ts";
 import { HandMadeHost } from "./hand-made-host.fixture.ts";
 import { censusOf, found, statText } from "./hand-made-processes.fixture.ts";
@@ -42,9 +42,12 @@ function type(host: HandMadeHost, text: string | undefined, afterMs = 100): Hand
 const asked = (host: HandMadeHost) => host.printed.out + host.printed.terminal + host.printed.err;
 
 describe("an answer", () => {
-  test.each(["n\n", "no\n", "N\n", "NO\n", "No\n", "  n \n", "n\r\n", "no\nyes\n"])("%j declines", async (text) => {
-    expect(await ask(type(atTerminal(), text))).toEqual({ kind: "declined" });
-  });
+  test.each(["n\n", "no\n", "N\n", "NO\n", "No\n", "  n \n", "n\r\n", "n\r", "no\r", "no\nyes\n", "n\ry\r"])(
+    "%j declines",
+    async (text) => {
+      expect(await ask(type(atTerminal(), text))).toEqual({ kind: "declined" });
+    },
+  );
 
   test.each([
     "\n",
@@ -60,6 +63,10 @@ describe("an answer", () => {
     "\xff\n",
     "\nn\n",
     "y\nn\n",
+    "\r",
+    "y\r",
+    "\rn\r",
+    "y\rn\r",
   ])("%j goes on", async (text) => {
     expect(await ask(type(atTerminal(), text))).toEqual({ kind: "go on", consent: "prompt", asked: true });
   });
@@ -94,6 +101,18 @@ describe("an answer", () => {
 
   test("end of input goes on as unreadable", async () => {
     expect(await ask(type(atTerminal(), undefined))).toEqual({ kind: "go on", consent: "unreadable", asked: true });
+  });
+
+  test.each(["n", "no", " No "])("%j and then end of input declines", async (text) => {
+    expect(await ask(type(type(atTerminal(), text), undefined, 900))).toEqual({ kind: "declined" });
+  });
+
+  test.each(["y", "nope", ""])("%j and then end of input goes on as unreadable", async (text) => {
+    expect(await ask(type(type(atTerminal(), text), undefined, 900))).toEqual({
+      kind: "go on",
+      consent: "unreadable",
+      asked: true,
+    });
   });
 });
 
@@ -145,6 +164,13 @@ describe("nobody is asked", () => {
     expect(asked(host)).toBe("");
   });
 
+  test("where the terminal could not be emptied: what was typed before could answer", async () => {
+    const host = type(atTerminal(), "n\n");
+    host.emptiesTerminal = false;
+    expect(await ask(host)).toEqual({ kind: "go on", consent: "unreadable", asked: false });
+    expect(asked(host)).toBe("");
+  });
+
   test("for long where the question is not taken", async () => {
     const host = type(atTerminal(), "n\n");
     host.takesOutput = false;
@@ -171,6 +197,29 @@ describe("a terminal that a process to be stopped has as well", () => {
     const host = type(atTerminal(), "n\n");
     host.device = 34_900;
     expect(await ask(host, { census: sharing })).toMatchObject({ consent: "shared-terminal" });
+  });
+
+  test("a Ctrl-C that came already is forgotten, another's request to end is not", async () => {
+    for (const [signal, noted] of [
+      [SIGINT, 0],
+      [SIGTERM, SIGTERM],
+    ] as const) {
+      const host = atTerminal();
+      host.signalArrived = { signal, arrivesMs: 0 };
+      expect(ignoreSharedKeyboard(host, sharing)).toBe(true);
+      expect(host.interruption()).toBe(noted);
+    }
+  });
+
+  test("that nobody shares keeps its Ctrl-C", () => {
+    const host = atTerminal();
+    host.signalArrived = { signal: SIGINT, arrivesMs: 0 };
+    expect(ignoreSharedKeyboard(host, censusOf([found({ pid: 50 })]))).toBe(false);
+    expect(host.interruption()).toBe(SIGINT);
+  });
+
+  test("counts as shared where the census was cut off: whoever has it may be among the rest", () => {
+    expect(ignoreSharedKeyboard(atTerminal(), censusOf([], { complete: false }))).toBe(true);
   });
 
   test("another terminal, or none, is not shared", async () => {

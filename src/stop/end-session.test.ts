@@ -2,10 +2,20 @@
 // When looks are a proof. What the grace and the kill do to a host is told by the laws of the simulation.
 
 import { describe, expect, test } from "vitest";
-import { describeSurvivors, killOutright, Proof, proveEmpty } from "./end-session.ts";
-import { HandMadeHost, inTurn } from "./hand-made-host.fixture.ts";
-import { censusOf, found, loadavg, populate, scopeOf, slicePath } from "./hand-made-processes.fixture.ts";
-import { EACCES, EIO, ENODEV, EROFS, SIGKILL } from "./kernel.ts";
+import { describeSurvivors, killOutright, lookAgain, Proof, terminateGracefully } from "./end-session.ts";
+import { HandMadeHost } from "./hand-made-host.fixture.ts";
+import {
+  censusOf,
+  found,
+  loadavg,
+  place,
+  populate,
+  scopeOf,
+  slicePath,
+  statText,
+  statusText,
+} from "./hand-made-processes.fixture.ts";
+import { EACCES, EIO, ENODEV, EROFS, ESRCH, SIGKILL, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 
 type Look = readonly [empty: boolean, before: number | undefined, after: number | undefined];
@@ -168,7 +178,11 @@ describe("the kill", () => {
     const host = mortal(hostWith([20]));
     host.writeAnswers.set(killFile, EROFS);
     const kill = await killOutright(host, scopeOf(), true, new Set());
-    expect(kill).toMatchObject({ proved: true, mechanisms: ["per-pid"], refusal: "cgroup.kill refused (errno 30)" });
+    expect(kill).toMatchObject({
+      proved: true,
+      mechanisms: ["per-pid"],
+      refusal: "cgroup.kill could not be written (errno 30): each process was killed by itself",
+    });
   });
 
   test("a slice that is gone is neither a mechanism nor a refusal", async () => {
@@ -238,37 +252,169 @@ describe("the final look", () => {
   test("proves an empty host, and does nothing to it", async () => {
     const host = new HandMadeHost();
     populate(host, [], 10);
-    expect(await proveEmpty(host, scopeOf(), 2_000, nobody)).toMatchObject({ proved: true });
+    expect(await lookAgain(host, scopeOf(), 2_000, nobody)).toMatchObject({ quiet: true });
     expect([host.signals, host.writes]).toEqual([[], []]);
   });
 
-  test("names who is alive again when its limit has come", async () => {
+  test("names who is alive again, at once, and does nothing to it", async () => {
     const host = new HandMadeHost();
     populate(host, [{ pid: 20 }, { pid: 21 }], 21);
-    const look = await proveEmpty(host, scopeOf(), 2_000, ({ pid }) => pid === 20);
-    expect(look.proved).toBe(false);
+    const startMs = host.clockMs;
+    const look = await lookAgain(host, scopeOf(), 2_000, ({ pid }) => pid === 20);
+    expect(look.quiet).toBe(false);
     expect(look.last?.alive.map(({ pid }) => pid)).toEqual([21]);
-    expect(host.signals).toEqual([]);
+    expect([host.signals, host.writes, host.clockMs]).toEqual([[], [], startMs]);
   });
 
   test("who came with the manager is excused, though the slice is populated by it", async () => {
     const host = new HandMadeHost();
     populate(host, [{ pid: 20 }], 20);
     host.files.set(`/sys/fs/cgroup${slicePath}/cgroup.events`, "populated 1\n");
-    expect(await proveEmpty(host, scopeOf(), 2_000, () => true)).toMatchObject({ proved: true });
-    expect(await proveEmpty(host, scopeOf(), 2_000, nobody)).toMatchObject({ proved: false });
+    expect(await lookAgain(host, scopeOf(), 2_000, () => true)).toMatchObject({ quiet: true });
+    expect(await lookAgain(host, scopeOf(), 2_000, nobody)).toMatchObject({ quiet: false });
   });
 
   test("somebody who comes and goes between two looks breaks the proof", async () => {
     const host = new HandMadeHost();
     populate(host, [], 10);
-    host.files.set(
-      "/proc/loadavg",
-      inTurn(...Array.from({ length: 9 }, (_, index) => loadavg(10 + index)), loadavg(50)),
-    );
-    const startReads = host.reads.length;
-    expect(await proveEmpty(host, scopeOf(), 2_000, nobody)).toMatchObject({ proved: true });
-    expect(host.reads.slice(startReads).filter((path) => path === "/proc").length).toBeGreaterThan(3);
+    let looks = 0;
+    const list = host.list.bind(host);
+    host.list = (path) => {
+      if (path === "/proc") looks++;
+      return list(path);
+    };
+    host.files.set("/proc/loadavg", () => loadavg(10 + Math.min(looks, 4)));
+    expect(await lookAgain(host, scopeOf(), 2_000, nobody)).toMatchObject({ quiet: true });
+    // The last number was given out at the fourth look: a proof is the pair of looks that begins after it.
+    expect(looks).toBe(6);
+  });
+
+  test("does not forgive who was seen once, however quiet the looks after it", async () => {
+    for (const aliveAt of [1, 2, 3]) {
+      const host = new HandMadeHost();
+      populate(host, [{ pid: 20 }], 20);
+      // Before it is seen something is created between two looks, so that these are no proof yet; after it nothing is.
+      let looks = 0;
+      const list = host.list.bind(host);
+      host.files.set("/proc/loadavg", () => loadavg(looks < aliveAt ? 20 + host.reads.length : 20));
+      host.list = (path) => {
+        if (path !== "/proc") return list(path);
+        looks++;
+        if (looks === aliveAt) place(host, { pid: 20 });
+        else host.files.delete("/proc/20/status");
+        return list(path);
+      };
+      const look = await lookAgain(host, scopeOf(), 2_000, nobody);
+      expect([look.quiet, look.last?.alive.map(({ pid }) => pid), looks]).toEqual([false, [20], aliveAt]);
+    }
+  });
+
+  describe("of somebody whose place could not be read", () => {
+    /** Whoever has a place came with the manager; what this one is once its place was asked for. */
+    async function lookAt(then: "there" | "gone" | "dead" | "another one") {
+      const host = new HandMadeHost();
+      populate(host, [{ pid: 20 }], 20);
+      host.files.set("/proc/20/cgroup", () => {
+        if (then === "gone") host.files.delete("/proc/20/status");
+        if (then === "dead") host.files.set("/proc/20/status", statusText({ pid: 20, state: "Z (zombie)" }));
+        if (then === "another one") host.files.set("/proc/20/stat", statText({ pid: 20, startTicks: 9_999_999 }));
+        return ESRCH;
+      });
+      return lookAgain(host, scopeOf(), 2_000, ({ cgroup }) => cgroup !== undefined);
+    }
+
+    test("a short-lived child of the manager that is gone by then has not reappeared", async () => {
+      expect(await lookAt("gone")).toMatchObject({ quiet: true });
+      expect(await lookAt("dead")).toMatchObject({ quiet: true });
+    });
+
+    test("whoever is still there has, unknown is alive", async () => {
+      const look = await lookAt("there");
+      expect([look.quiet, look.last?.alive.map(({ pid }) => pid)]).toEqual([false, [20]]);
+    });
+  });
+
+  test("somebody whose place was read counts, also if it is gone a moment later", async () => {
+    const host = new HandMadeHost();
+    populate(host, [{ pid: 20 }], 20);
+    const read = host.readText.bind(host);
+    host.readText = (path) => {
+      const text = read(path);
+      if (path === "/proc/20/cgroup") host.files.delete("/proc/20/status");
+      return text;
+    };
+    const look = await lookAgain(host, scopeOf(), 2_000, nobody);
+    expect([look.quiet, look.last?.alive.map(({ pid }) => pid)]).toEqual([false, [20]]);
+  });
+
+  test("who may be a bystander, or cannot be read, is looked at until the limit and is then not quiet", async () => {
+    const unread = new HandMadeHost();
+    populate(unread, [{ pid: 20 }], 20);
+    unread.files.set("/proc/20/status", EIO);
+    const held = new HandMadeHost();
+    populate(held, [{ pid: 20, uids: [0, 990, 0, 990] }], 20);
+    held.files.set("/proc/20/cgroup", EIO);
+    for (const host of [unread, held]) {
+      const startMs = host.clockMs;
+      const look = await lookAgain(host, scopeOf(), 2_000, nobody);
+      expect([look.quiet, (look.last?.unreadable.length ?? 0) + (look.last?.held.length ?? 0)]).toEqual([false, 1]);
+      expect(host.clockMs - startMs).toBeGreaterThanOrEqual(2_000);
+      expect(host.clockMs - startMs).toBeLessThanOrEqual(2_000 + limits.laterPollMs);
+    }
+  });
+
+  test("a slice that says populated with nobody in it is not quiet", async () => {
+    const host = new HandMadeHost();
+    populate(host, [], 10);
+    host.files.set(`/sys/fs/cgroup${slicePath}/cgroup.events`, "populated 1\n");
+    expect(await lookAgain(host, scopeOf(), 2_000, nobody)).toMatchObject({ quiet: false });
+  });
+
+  test("looks that were all cut off are not quiet, and nobody is named", async () => {
+    const host = new HandMadeHost();
+    populate(host, [{ pid: 20 }], 20);
+    host.onRead = () => {
+      host.clockMs += 3_000;
+    };
+    expect(await lookAgain(host, scopeOf(), 2_000, nobody)).toEqual({ quiet: false, last: undefined });
+  });
+});
+
+describe("the grace", () => {
+  const count = 300;
+  const unit = `${slicePath}/ai-tools-claude-code-7.service`;
+
+  /** Processes that only their place makes the account's; each reading of a place costs so much. */
+  function costly(costMs: number) {
+    const host = new HandMadeHost();
+    const uids = [0, 0, 0, 0] as const;
+    const processes = Array.from({ length: count }, (_, index) => ({ pid: 20 + index, uids, cgroup: unit }));
+    populate(host, processes, 20 + count);
+    host.onRead = (path) => {
+      if (/^\/proc\/[0-9]+\/cgroup$/.test(path)) host.clockMs += costMs;
+    };
+    return { host, census: censusOf(processes.map((process) => found(process))) };
+  }
+
+  const terminated = (host: HandMadeHost) => host.signals.filter(({ signal }) => signal === SIGTERM).length;
+
+  test("ends at its deadline though the pass of SIGTERM alone would take longer", async () => {
+    const { host, census } = costly(100);
+    const startMs = host.clockMs;
+    await terminateGracefully(host, scopeOf(), census, () => undefined);
+    expect(host.clockMs - startMs).toBeLessThanOrEqual(limits.graceMs + limits.leftoverMs + 200);
+    expect(terminated(host)).toBeGreaterThan(50);
+    expect(terminated(host)).toBeLessThan(count);
+  });
+
+  test("ends at its deadline though each line of progress costs seconds", async () => {
+    const { host, census } = costly(20);
+    const startMs = host.clockMs;
+    let lines = 0;
+    await terminateGracefully(host, scopeOf(), census, () => void lines++);
+    expect(terminated(host)).toBe(count);
+    expect(lines).toBeGreaterThan(0);
+    expect(host.clockMs - startMs).toBeLessThanOrEqual(limits.graceMs + limits.leftoverMs + 200);
   });
 });
 

@@ -81,7 +81,9 @@ export class HandMadeHost implements Host {
   takesOutput = true;
   /** The signal that has arrived, from `arrivesMs` on. */
   signalArrived = { signal: 0, arrivesMs: 0 };
-  recorder: Program = { code: 0, output: "done\n" };
+  /** Whether the terminal could be emptied before the question. */
+  emptiesTerminal = true;
+  recorder: Answer<Program> = { code: 0, output: "done\n" };
   /** What a program does, by its command line joined by blanks; it ends with 0 where nothing is said. */
   program: (commandLine: string) => Program | undefined = () => undefined;
   /** What the keyboard gives, and from when on; undefined is end of input. */
@@ -93,7 +95,7 @@ export class HandMadeHost implements Host {
   readonly variables = new Map<string, string>();
   /** What an open handle says from now on, by the path that it was opened by. */
   readonly handles = new Map<string, Answer<string | Errno>>();
-  /** What a write, creation or append says, by path; success where nothing is said. */
+  /** What a write, creation, append or replacement says, by path; success where nothing is said. */
   readonly writeAnswers = new Map<string, Answer<Errno>>();
   readonly writes: { path: string; text: string }[] = [];
   readonly signals: { pid: number; signal: number }[] = [];
@@ -183,6 +185,8 @@ export class HandMadeHost implements Host {
 
   ignoreInterruptions(signals: readonly number[]): void {
     this.ignored.push(...signals);
+    // One that has not come yet is ignored when it comes, one that has come is forgotten.
+    if (signals.includes(this.signalArrived.signal)) this.signalArrived = { signal: 0, arrivesMs: 0 };
   }
 
   isRoot(): boolean {
@@ -208,8 +212,9 @@ export class HandMadeHost implements Host {
   }
 
   replaceFile(path: string, text: string): Errno {
-    this.files.set(path, text);
-    return 0;
+    const refused = currently(this.writeAnswers.get(path)) ?? 0;
+    if (refused === 0) this.files.set(path, text);
+    return refused;
   }
 
   remove(path: string): Errno {
@@ -223,7 +228,7 @@ export class HandMadeHost implements Host {
   }
 
   startRecorder(): Child | Errno {
-    return this.#start(this.recorder);
+    return this.#start(currently<Program>(this.recorder) as Program);
   }
 
   #start(program: Program): Child | Errno {
@@ -249,13 +254,13 @@ export class HandMadeHost implements Host {
     return this.takesOutput;
   }
 
-  async closeOutput(): Promise<boolean> {
+  async closeOutput(_limitMs?: number): Promise<boolean> {
     return this.takesOutput;
   }
 
   discardTyped(): Promise<boolean> {
-    this.keys = this.keys.filter((key) => key.atMs > this.clockMs);
-    return Promise.resolve(true);
+    if (this.emptiesTerminal) this.keys = this.keys.filter((key) => key.atMs > this.clockMs);
+    return Promise.resolve(this.emptiesTerminal);
   }
 
   typed(): string | undefined {

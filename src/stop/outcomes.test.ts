@@ -165,19 +165,29 @@ test("a held process that proves to be a bystander is in no row: nothing was don
 });
 
 describe("what could not be told is said", () => {
-  test("no finished census", () => expect(unknownOf(undefined, false)[0]).toContain("may be alive"));
+  test("no finished census", () => expect(unknownOf(scopeOf(), undefined, false)[0]).toContain("may be alive"));
 
   test("processes that cannot be read, with their number and a few pids", () => {
-    const sentences = unknownOf(censusOf([], { unreadable: [1, 2, 3, 4, 5, 6, 7] }), false);
+    const sentences = unknownOf(scopeOf(), censusOf([], { unreadable: [1, 2, 3, 4, 5, 6, 7] }), false);
     expect(sentences).toHaveLength(1);
     expect(sentences[0]).toContain("status of 7 process(es) cannot be read (pid 1, 2, 3, 4, 5)");
   });
 
   test("a slice that says populated with nobody found", () => {
-    expect(unknownOf(censusOf([]), true)[0]).toContain("slice still says");
-    expect(unknownOf(censusOf([one]), true)).toEqual([]);
-    expect(unknownOf(censusOf([], { held: [found({ pid: 20, cgroup: slicePath })] }), true)).toEqual([]);
+    expect(unknownOf(scopeOf(), censusOf([]), true)[0]).toContain("slice still says");
+    expect(unknownOf(scopeOf(), censusOf([one]), true)).toEqual([]);
+    expect(unknownOf(scopeOf(), censusOf([], { held: [found({ pid: 20, cgroup: slicePath })] }), true)).toEqual([]);
   });
 
-  test("nothing where everything is known", () => expect(unknownOf(censusOf([one]), false)).toEqual([]));
+  test("a slice that says populated while everybody that was found is outside it, or was not placed", () => {
+    const stray = found({ pid: 20, cgroup: "/system.slice/cron.service" });
+    const unplaced = { ...found({ pid: 21 }), cgroup: undefined };
+    for (const alive of [[stray], [unplaced], [stray, unplaced]]) {
+      expect(unknownOf(scopeOf(), censusOf(alive), true)[0]).toContain("slice still says");
+    }
+    expect(unknownOf(scopeOf(), censusOf([stray, one]), true)).toEqual([]);
+    expect(unknownOf(scopeOf(), censusOf([stray]), false)).toEqual([]);
+  });
+
+  test("nothing where everything is known", () => expect(unknownOf(scopeOf(), censusOf([one]), false)).toEqual([]));
 });

@@ -4,12 +4,13 @@
 import { describe, expect, test } from "vitest";
 import { HandMadeHost, type Program } from "./hand-made-host.fixture.ts";
 import { stat } from "./hand-made-processes.fixture.ts";
-import { EAGAIN, ENOENT, EROFS } from "./kernel.ts";
+import { EAGAIN, EIO, ENOENT, EROFS } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { recordEvents } from "./recorder.ts";
 
 const log = "/var/log/ai-tools/stop.log";
 const socket = "/run/systemd/journal/socket";
+const passwd = "root:x:0:0::/root:/bin/sh\nai-tools:x:990:990::/var/lib/ai-tools:/bin/false\n";
 
 function event(result: string, message = `it was ${result}`): string {
   return `${JSON.stringify({ time: "2026-01-02T03:04:05.000Z", message, AI_TOOLS_RESULT: result, AI_TOOLS_RUN: "r1" })}\n`;
@@ -169,8 +170,8 @@ describe("a helper that ends without a last word", () => {
   });
 
   test("before any event leaves nothing", async () => {
-    const { logged, told } = await record([]);
-    expect([logged, told]).toEqual([[], ["done"]]);
+    const { logged, host } = await record([]);
+    expect([logged, host.printed.out]).toEqual([[], ""]);
   });
 
   test("after its verdict is not said to have had none", async () => {
@@ -180,8 +181,115 @@ describe("a helper that ends without a last word", () => {
     expect(logged[2].message).not.toContain("without a verdict");
   });
 
+  test("is not told to anybody as done, also where it could not open its input at all", async () => {
+    expect((await record([event("requested")])).told).not.toContain("done");
+    const { host, code } = await record([], (one) => {
+      one.typed = () => undefined;
+    });
+    expect([host.printed.out, code]).toEqual(["", 0]);
+  });
+
   test("is not one that said its last word", async () => {
     expect(results((await record([event("stopped"), "end\n"])).logged)).toEqual(["stopped"]);
+  });
+});
+
+describe("a line that was torn", () => {
+  const torn = '{"time":"2026-01-02T03:04:05.000Z","mess';
+
+  /** A log that takes only a part of its first line, then refuses so often, then works. */
+  function tearing(refusals: readonly number[]) {
+    return (host: HandMadeHost) => {
+      const append = host.appendFile.bind(host);
+      const answers = [EIO, ...refusals];
+      host.appendFile = (path, text) => {
+        const errno = answers.shift() ?? 0;
+        if (errno === EIO) append(path, torn);
+        return errno === 0 ? append(path, text) : errno;
+      };
+    };
+  }
+
+  async function linesAfter(refusals: readonly number[], texts: readonly string[]): Promise<string[]> {
+    const host = new HandMadeHost();
+    host.stats.set(socket, stat({ kind: "other" }));
+    host.keys = [
+      { atMs: 0, text: texts.join("") },
+      { atMs: 0, text: undefined },
+    ];
+    tearing(refusals)(host);
+    await recordEvents(host);
+    return String(host.files.get(log)).trimEnd().split("\n");
+  }
+
+  test("does not swallow the next one, and no empty line follows", async () => {
+    const lines = await linesAfter([], [event("requested"), event("killed"), event("stopped"), "end\n"]);
+    expect(lines[0]).toBe(torn);
+    expect(results(lines.slice(1).map((line) => JSON.parse(line)))).toEqual(["killed", "stopped"]);
+  });
+
+  test("does not swallow one that comes after the disk refused for a while", async () => {
+    const texts = [event("requested"), event("killed"), event("stopped"), "end\n"];
+    const lines = await linesAfter([28], texts);
+    expect(lines[0]).toBe(torn);
+    expect(results(lines.slice(1).map((line) => JSON.parse(line)))).toEqual(["stopped"]);
+  });
+
+  test("is told", async () => {
+    const host = new HandMadeHost();
+    host.stats.set(socket, stat({ kind: "other" }));
+    host.keys = [
+      { atMs: 0, text: `${event("requested")}end\n` },
+      { atMs: 0, text: undefined },
+    ];
+    tearing([])(host);
+    expect(await recordEvents(host)).toBe(1);
+    expect(host.printed.out).toContain(`${log} could not be written (errno ${EIO})\n`);
+  });
+});
+
+describe("what a stop does not undo", () => {
+  const crontab = "/var/spool/cron/crontabs/ai-tools";
+
+  async function toldOn(changes: (host: HandMadeHost) => void): Promise<string[]> {
+    const { told } = await record([event("stopped"), "end\n"], (host) => {
+      host.files.set("/etc/passwd", passwd);
+      host.stats.set(crontab, stat());
+      changes(host);
+    });
+    return told;
+  }
+
+  test("is a hint before the last word, marked so that it is no problem of a sink", async () => {
+    expect(await toldOn(() => undefined)).toEqual([expect.stringMatching(/^hint: The account has a crontab/), "done"]);
+  });
+
+  test("comes after what the sinks could not do", async () => {
+    expect(await toldOn((host) => void host.writeAnswers.set(log, EROFS))).toEqual([
+      `${log} could not be written (errno 30)`,
+      expect.stringMatching(/^hint: /),
+      "done",
+    ]);
+  });
+
+  test("is not looked for before everything is in both sinks: a dead /var holds up the hints alone", async () => {
+    const { logged, journal } = await (async () => {
+      const seen = { logged: "", journal: 0 };
+      await toldOn((host) => {
+        host.stats.set(crontab, () => {
+          seen.logged = String(host.files.get(log));
+          seen.journal = host.children.length;
+          return stat();
+        });
+      });
+      return seen;
+    })();
+    expect(logged).toContain('"AI_TOOLS_RESULT":"stopped"');
+    expect(journal).toBe(1);
+  });
+
+  test("is nothing where the account is not known", async () => {
+    expect(await toldOn((host) => void host.files.delete("/etc/passwd"))).toEqual(["done"]);
   });
 });
 

@@ -72,7 +72,8 @@ function takeEvent(host: Host, sinks: Sinks, line: string): Event | undefined {
 
 function write(host: Host, sinks: Sinks, event: Event): void {
   const errno = host.appendFile(logPath, `${sinks.torn ? "\n" : ""}${JSON.stringify(event)}\n`, 0o600);
-  sinks.torn = errno === EIO;
+  // A short write (EIO) tears the line; it stays torn until something is written again.
+  sinks.torn = errno === EIO || (errno !== 0 && sinks.torn);
   if (errno !== 0) sinks.logProblem ??= `${logPath} could not be written (errno ${errno})`;
   sinks.unsent.push(event);
 }

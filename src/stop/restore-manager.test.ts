@@ -14,6 +14,7 @@ const home = "/var/lib/ai-tools";
 const linger = "/var/lib/systemd/linger/ai-tools";
 const runtime = "/run/user/990";
 const own = "/run/ai-tools/stop/400-9";
+const note = "/run/ai-tools/stop/restore-wanted";
 const systemctl = "/usr/bin/systemctl";
 const managerEvents = `/sys/fs/cgroup${slicePath}/user@990.service/cgroup.events`;
 
@@ -28,13 +29,13 @@ function stoppedHost(): HandMadeHost {
   host.stats.set(`${home}/.config`, stat({ kind: "directory", mode: 0o755 }));
   host.directories.set(`${home}/.config`, []);
   host.directories.set("/run/ai-tools/stop", []);
-  wantRestore(host);
+  wantRestore(host, true);
   return host;
 }
 
-async function restoreOn(host: HandMadeHost) {
+async function restoreOn(host: HandMadeHost, withoutNote = false) {
   const startMs = host.clockMs;
-  const answer = await clearAndRestore(host, scopeOf(), own);
+  const answer = await clearAndRestore(host, scopeOf(), own, withoutNote);
   expect(host.clockMs - startMs).toBeLessThanOrEqual(limits.restoreMs + limits.restoreRetryMs + limits.childPollMs);
   return answer;
 }
@@ -62,6 +63,16 @@ describe("the manager comes back", () => {
       `${systemctl} reset-failed user@990.service user-runtime-dir@990.service`,
       `${systemctl} start user@990.service`,
     ]);
+  });
+
+  test("without a note where none could be left, and with one the note is taken", async () => {
+    const host = stoppedHost();
+    host.files.delete(note);
+    expect(await restoreOn(host, true)).toMatchObject({ outcome: "restored" });
+    expect(starts(host)).toHaveLength(1);
+    const noted = stoppedHost();
+    expect(await restoreOn(noted, true)).toMatchObject({ outcome: "restored" });
+    expect([starts(noted).length, noted.files.has(note)]).toEqual([1, false]);
   });
 
   test("after a start that failed for a while: pids of a big kill are not free at once", async () => {
@@ -192,6 +203,21 @@ describe("the manager stays away", () => {
       },
     ],
     [
+      "holds a link of root's: it may lead to where a session writes",
+      (host) => {
+        host.directories.set(home, ["home", ".config"]);
+        host.stats.set(`${home}/.config`, stat({ kind: "link", mode: 0o777 }));
+      },
+    ],
+    [
+      "holds a link of root's further down, with a mode that looks harmless",
+      (host) => {
+        host.directories.set(`${home}/.config`, ["systemd"]);
+        host.stats.set(`${home}/.config/systemd`, stat({ kind: "link", mode: 0o755 }));
+      },
+    ],
+    ["is itself a link of root's", (host) => void host.stats.set(home, stat({ kind: "link", mode: 0o777 }))],
+    [
       "holds another directory named home, further down, of the account",
       (host) => {
         host.directories.set(`${home}/.config`, ["home"]);
@@ -214,10 +240,12 @@ describe("the manager stays away", () => {
     expect(starts(host)).toEqual([]);
   });
 
-  test("a link of root's in its home is no fault, whatever its mode says", async () => {
+  test("files and directories of root's in its home are no fault, nor is what was removed meanwhile", async () => {
     const host = stoppedHost();
-    host.directories.set(`${home}/.config`, ["link"]);
-    host.stats.set(`${home}/.config/link`, stat({ kind: "link", mode: 0o777 }));
+    host.directories.set(`${home}/.config`, ["systemd", "gone"]);
+    host.stats.set(`${home}/.config/systemd`, stat({ kind: "directory", mode: 0o755 }));
+    host.directories.set(`${home}/.config/systemd`, ["user.conf"]);
+    host.stats.set(`${home}/.config/systemd/user.conf`, stat());
     expect((await restoreOn(host)).outcome).toBe("restored");
   });
 
@@ -230,7 +258,7 @@ describe("the manager stays away", () => {
 
   test("it did not run: only the runtime directory is cleared", async () => {
     const host = stoppedHost();
-    host.files.delete("/run/ai-tools/stop/restore-wanted");
+    host.files.delete(note);
     expect(await restoreOn(host)).toMatchObject({ outcome: "not-running", reason: undefined });
     host.stats.set(runtime, stat({ kind: "directory", uid: 990 }));
     expect(await restoreOn(host)).toMatchObject({ outcome: "not-running", reason: expect.stringContaining(runtime) });
@@ -246,7 +274,7 @@ describe("left to another stop", () => {
     place(host, { pid: 300, startTicks: 7, uids: [0, 0, 0, 0] });
     expect(await restoreOn(host)).toMatchObject({ outcome: "left-to-another-stop" });
     expect(host.commandLines).toEqual([]);
-    expect(host.files.has("/run/ai-tools/stop/restore-wanted")).toBe(true);
+    expect(host.files.has(note)).toBe(true);
   });
 
   test("whose entry is of a dead helper: it does not hold up the restore", async () => {

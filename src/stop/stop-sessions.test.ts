@@ -3,61 +3,25 @@
 // laws of the simulation (laws.test.ts).
 
 import { describe, expect, test } from "vitest";
-import type { StopRequest } from "./grammar.ts";
-import { HandMadeHost } from "./hand-made-host.fixture.ts";
+import { type HandMadeHost, inTurn, type Program } from "./hand-made-host.fixture.ts";
+import { place, slicePath, statText } from "./hand-made-processes.fixture.ts";
 import {
-  type Described,
-  place,
-  populate,
-  slicePath,
-  stat,
-  statText,
-  statusText,
-} from "./hand-made-processes.fixture.ts";
-import { SIGINT, SIGKILL, SIGTERM } from "./kernel.ts";
+  atOnce,
+  events,
+  hostWith,
+  lastStop,
+  lastStopPath,
+  managerEvents,
+  plain,
+  restoreNote,
+  results,
+  startManager,
+  withManager,
+} from "./hand-made-stop.fixture.ts";
+import { EAGAIN, EROFS, ESRCH, SIGINT, SIGKILL, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { stopSessions } from "./stop-sessions.ts";
 
-const plain: StopRequest = { dryRun: false, yes: false, force: false, json: false };
-const lastStopPath = "/run/ai-tools/last-stop.json";
-
-/** A whole host with these processes; SIGKILL takes a process off it unless it is deaf to that too. */
-function hostWith(processes: readonly Described[], immortal: readonly number[] = []): HandMadeHost {
-  const host = new HandMadeHost();
-  const files = {
-    "/etc/passwd":
-      "root:x:0:0::/root:/bin/sh\nolga:x:1000:1000::/home/olga:/bin/sh\nai-tools:x:990:990::/var/lib/ai-tools:/bin/false\n",
-    "/proc/1/cgroup": "0::/init.scope\n",
-    "/proc/self/status": statusText({ pid: host.pid, uids: [0, 0, 0, 0] }),
-    "/proc/self/stat": statText({ pid: host.pid }),
-    "/proc/self/uid_map": "0 0 4294967295\n",
-    "/proc/self/loginuid": "1000",
-    "/proc/self/cgroup": "0::/user.slice/user-1000.slice/session-3.scope\n",
-    "/proc/self/mountinfo":
-      "22 28 0:20 / /proc rw - proc proc rw\n30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-    "/proc/uptime": "900.00 1.00\n",
-  };
-  for (const [path, text] of Object.entries(files)) host.files.set(path, text);
-  host.links.set("/proc/self", String(host.pid));
-  host.variables.set("SUDO_UID", "1000");
-  host.variables.set("SUDO_USER", "olga");
-  host.stats.set(lastStopPath, stat());
-  populate(host, processes, Math.max(10, ...processes.map(({ pid }) => pid)));
-  const send = host.signal.bind(host);
-  host.signal = (pid, signal) => {
-    if (signal === SIGKILL && !immortal.includes(pid)) host.files.delete(`/proc/${pid}/status`);
-    return send(pid, signal);
-  };
-  return host;
-}
-
-function events(host: HandMadeHost): { AI_TOOLS_RESULT: string; message: string }[] {
-  const lines = host.children.flatMap(({ sent }) => sent.split("\n"));
-  return lines.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
-}
-
-const results = (host: HandMadeHost) => events(host).map((event) => event.AI_TOOLS_RESULT);
-const lastStop = (host: HandMadeHost) => JSON.parse(String(host.files.get(lastStopPath) ?? "null"));
 const session = { pid: 50 };
 
 function nothingTouched(host: HandMadeHost): void {
@@ -127,7 +91,7 @@ describe("nothing is touched, and it is recorded", () => {
 describe("a stop", () => {
   test("with --force kills, proves and records: requested, each row, the verdict", async () => {
     const host = hostWith([session, { pid: 51, cgroup: "/system.slice/cron.service", command: "sh" }]);
-    expect(await stopSessions(host, { ...plain, yes: true, force: true })).toBe(0);
+    expect(await stopSessions(host, atOnce)).toBe(0);
     expect(host.signals.every(({ signal }) => signal === SIGKILL)).toBe(true);
     expect(results(host)).toEqual(["requested", "killed", "stray-ended", "stopped"]);
     expect(events(host)[1]).toMatchObject({
@@ -179,7 +143,7 @@ describe("a stop", () => {
   test("says ALIVE and ends with 1 where something survives, and the manager is left alone", async () => {
     const host = hostWith([session], [50]);
     host.files.set("/proc/50/wchan", "request_wait_answer");
-    expect(await stopSessions(host, { ...plain, yes: true, force: true })).toBe(1);
+    expect(await stopSessions(host, atOnce)).toBe(1);
     expect(host.printed.out).toContain("ALIVE       pid 50 (agent): state S, waiting in request_wait_answer");
     expect(host.printed.out).toContain("NOT STOPPED");
     expect(results(host)).toEqual(["requested", "alive", "incomplete"]);
@@ -196,7 +160,7 @@ describe("a stop", () => {
       host.files.set(path, text);
       return 0;
     };
-    expect(await stopSessions(host, { ...plain, yes: true, force: true })).toBe(1);
+    expect(await stopSessions(host, atOnce)).toBe(1);
     expect(host.printed.out).toMatch(/reappeared {2}ai-tools-claude-code-60\.service/);
     expect(results(host)).toEqual(["requested", "killed", "stopped", "reappeared", "reappeared"]);
     expect(lastStop(host)).toMatchObject({ verdict: "reappeared", exitCode: 1 });
@@ -219,7 +183,7 @@ describe("a stop", () => {
       if (number === SIGKILL) host.signalArrived = { signal: SIGINT, arrivesMs: 0 };
       return signal.call(host, pid, number);
     };
-    expect(await stopSessions(host, { ...plain, yes: true, force: true })).toBe(0);
+    expect(await stopSessions(host, atOnce)).toBe(0);
   });
 
   test("in JSON prints one document on standard output, and everything else on standard error", async () => {
@@ -231,24 +195,188 @@ describe("a stop", () => {
   });
 });
 
-describe("an error of our own never ends a run early and is never a success", () => {
-  test("in what only informs: the stop happens, and the error is told", async () => {
-    const host = hostWith([session]);
-    host.startProgram = () => {
-      throw new Error("out of everything");
+describe("the final look", () => {
+  /** Comes right after the verdict and is gone when the host has been listed so often again. */
+  function respawning(host: HandMadeHost, seenLooks: number, pid = 60): void {
+    let looks = 0;
+    const list = host.list.bind(host);
+    host.list = (path) => {
+      if (path !== "/proc" || !host.files.has(lastStopPath)) return list(path);
+      if (++looks > seenLooks) {
+        host.files.delete(`/proc/${pid}/status`);
+        return ["1"];
+      }
+      place(host, { pid });
+      return ["1", String(pid)];
     };
-    expect(await stopSessions(host, { ...plain, yes: true, force: true })).toBe(0);
-    expect(host.printed.out).toContain("an error of our own");
+  }
+
+  test("does not forgive a respawner that was seen once", async () => {
+    const host = hostWith([session]);
+    respawning(host, 1);
+    expect(await stopSessions(host, atOnce)).toBe(1);
+    expect(host.printed.out).toMatch(/reappeared {2}ai-tools-claude-code-60\.service/);
+    expect(lastStop(host)).toMatchObject({ verdict: "reappeared", exitCode: 1 });
   });
 
-  test("in the kill: tried again, then not proved", async () => {
-    const host = hostWith([session]);
-    host.signal = () => {
-      throw new Error("impossible");
+  test("lets a program of the restored manager go that was over before its place was read", async () => {
+    const host = withManager(hostWith([session]));
+    respawning(host, 1);
+    const read = host.readText.bind(host);
+    host.readText = (path) => {
+      if (path === "/proc/60/cgroup") host.files.delete("/proc/60/status");
+      return path === "/proc/60/cgroup" ? ESRCH : read(path);
     };
-    expect(await stopSessions(host, { ...plain, yes: true, force: true })).toBe(1);
-    expect(host.printed.out).toContain("NOT STOPPED");
-    expect(lastStop(host)).toMatchObject({ exitCode: 1 });
+    expect(await stopSessions(host, atOnce)).toBe(0);
+    expect(results(host)).toEqual(["requested", "killed", "stopped", "manager-restored"]);
+  });
+});
+
+describe("the user manager", () => {
+  /** Signals, in their order, with whether the note was there. */
+  function noteAtEachSignal(host: HandMadeHost): boolean[] {
+    const seen: boolean[] = [];
+    const send = host.signal.bind(host);
+    host.signal = (pid, signal) => {
+      seen.push(host.files.has(restoreNote));
+      return send(pid, signal);
+    };
+    return seen;
+  }
+
+  test.each([atOnce, { ...plain, yes: true }])(
+    "has its note before anything is signalled, and comes back once: force $force",
+    async (request) => {
+      const host = withManager(hostWith([session]));
+      const noted = noteAtEachSignal(host);
+      expect(await stopSessions(host, request)).toBe(0);
+      expect(noted.length).toBeGreaterThan(0);
+      expect(noted).not.toContain(false);
+      expect(host.files.has(restoreNote)).toBe(false);
+      expect(host.commandLines.filter((line) => line === startManager)).toHaveLength(1);
+      expect(results(host)).toContain("manager-restored");
+    },
+  );
+
+  test("keeps its note where the stop does not reach its end: the next one brings it back", async () => {
+    const host = withManager(hostWith([session], [50]));
+    expect(await stopSessions(host, atOnce)).toBe(1);
+    expect(host.files.has(restoreNote)).toBe(true);
+    expect(host.commandLines).not.toContain(startManager);
+    const next = withManager(hostWith([session]));
+    next.files.set(managerEvents, "populated 0\n");
+    next.files.set(restoreNote, "");
+    expect(await stopSessions(next, atOnce)).toBe(0);
+    expect(next.commandLines).toContain(startManager);
+  });
+
+  test("comes back without a note where none could be left", async () => {
+    const host = withManager(hostWith([session]));
+    host.writeAnswers.set(restoreNote, EROFS);
+    expect(await stopSessions(host, atOnce)).toBe(0);
+    expect(host.commandLines.filter((line) => line === startManager)).toHaveLength(1);
+    expect(results(host)).toContain("manager-restored");
+  });
+
+  test("stays away where it did not run, also where nothing can be announced", async () => {
+    const host = withManager(hostWith([session]));
+    host.files.set(managerEvents, "populated 0\n");
+    host.writeAnswers.set(restoreNote, EROFS);
+    expect(await stopSessions(host, atOnce)).toBe(0);
+    expect(host.commandLines).not.toContain(startManager);
+  });
+
+  test("comes back after a stop that was interrupted in the grace, where nothing is left", async () => {
+    const host = withManager(hostWith([session]));
+    host.signalArrived = { signal: SIGTERM, arrivesMs: host.clockMs + 3_000 };
+    host.onRead = (path) => {
+      if (path !== "/proc/50/status" || host.interruption() === 0) return;
+      host.files.delete(path);
+      host.files.set(managerEvents, "populated 0\n");
+    };
+    expect(await stopSessions(host, { ...plain, yes: true })).toBe(143);
+    expect(host.commandLines.filter((line) => line === startManager)).toHaveLength(1);
+  });
+});
+
+describe("a Ctrl-C at a terminal that a process to be stopped has as well", () => {
+  const device = 34_819;
+
+  function interruptedAt(atMs: number, terminal: number): HandMadeHost {
+    const host = hostWith([{ ...session, terminal }]);
+    host.terminals = [0, 1, 2];
+    host.device = device;
+    host.files.set("/proc/self/stat", statText({ pid: host.pid, terminal: device }));
+    host.signalArrived = { signal: SIGINT, arrivesMs: host.clockMs + atMs };
+    return host;
+  }
+
+  test.each([0, 3_000])("does not call off the stop, %i ms after its beginning", async (atMs) => {
+    const host = interruptedAt(atMs, device);
+    expect(await stopSessions(host, plain)).toBe(0);
+    expect(results(host).at(-1)).toBe("stopped");
+    expect(events(host).at(-1)).toMatchObject({ AI_TOOLS_CONSENT: "shared-terminal" });
+  });
+
+  test("is the operator's at one that nobody shares", async () => {
+    const host = interruptedAt(0, 0);
+    expect(await stopSessions(host, plain)).toBe(130);
+    nothingTouched(host);
+  });
+});
+
+describe("the record of the last stop", () => {
+  test("that could not be written is told on standard error and in the report; the verdict stands", async () => {
+    const host = hostWith([session]);
+    host.writeAnswers.set(lastStopPath, EROFS);
+    const problem = `${lastStopPath} could not be written (errno 30): it does not tell of this stop`;
+    expect(await stopSessions(host, { ...atOnce, json: true })).toBe(0);
+    expect(host.printed.err).toContain(`ai-tools: ${problem}\n`);
+    expect(JSON.parse(host.printed.out)).toMatchObject({ verdict: "stopped", remarks: [problem] });
+  });
+});
+
+describe("the report", () => {
+  test("begins on a line of its own after a line of progress", async () => {
+    const host = hostWith([session]);
+    host.terminals = [1];
+    expect(await stopSessions(host, { ...plain, yes: true })).toBe(0);
+    expect(host.printed.out).toMatch(/ s left {3}\n(?!\r)/);
+  });
+
+  test.each([
+    [atOnce, 1],
+    [{ ...plain, dryRun: true }, 1],
+    [plain, 0],
+  ] as const)("has the recorder's hints and PID 1's, unless the stop was declined: %j", async (request, count) => {
+    const host = hostWith([session]);
+    host.terminals = [0, 1, 2];
+    host.keys.push({ atMs: host.clockMs + 10, text: "n\n" });
+    const unit = "ai-tools-claude-code-50.service";
+    host.program = (line) =>
+      line.includes(" show ") ? { code: 0, output: `Id=${unit}\nRestart=always\nUser=ai-tools\n` } : undefined;
+    host.recorder = { code: 0, output: "hint: The account has a crontab\ndone\n" };
+    await stopSessions(host, request);
+    expect(host.printed.out.split("The account has a crontab").length - 1).toBe(count);
+    expect(host.printed.out.split(`PID 1 starts ${unit} again`).length - 1).toBe(count);
+    expect(host.printed.err).not.toContain("hint");
+  });
+
+  test("waits until it has arrived, last of all", async () => {
+    const host = hostWith([session]);
+    const order: string[] = [];
+    const { print } = host;
+    host.print = (stream, text) => {
+      order.push("print");
+      print.call(host, stream, text);
+    };
+    host.closeOutput = (limitMs) => {
+      order.push(`close ${limitMs}`);
+      return Promise.resolve(false);
+    };
+    expect(await stopSessions(host, atOnce)).toBe(0);
+    expect(order.at(-1)).toBe(`close ${limits.reportMs}`);
+    expect(order.filter((what) => what.startsWith("close"))).toHaveLength(1);
   });
 });
 
@@ -257,7 +385,7 @@ describe("the trail cannot hold up a stop", () => {
     const host = hostWith([session]);
     host.recorder = "hangs";
     const startMs = host.clockMs;
-    expect(await stopSessions(host, { ...plain, yes: true, force: true })).toBe(0);
+    expect(await stopSessions(host, atOnce)).toBe(0);
     expect(host.clockMs - startMs).toBeLessThan(limits.reportMs + 1_000);
     expect(host.printed.err).toContain("the trail may be incomplete");
   });
@@ -265,8 +393,16 @@ describe("the trail cannot hold up a stop", () => {
   test("not to be started: the stop is done and it is told", async () => {
     const host = hostWith([session]);
     host.recorder = { errno: 11 };
-    expect(await stopSessions(host, { ...plain, yes: true, force: true })).toBe(0);
+    expect(await stopSessions(host, atOnce)).toBe(0);
     expect(host.printed.err).toContain("the trail was not written");
+  });
+
+  test("not to be started before the kill: it is started at the end and gets everything in order", async () => {
+    const host = hostWith([session]);
+    host.recorder = inTurn<Program>({ errno: EAGAIN }, { code: 0, output: "done\n" });
+    expect(await stopSessions(host, atOnce)).toBe(0);
+    expect(results(host)).toEqual(["requested", "killed", "stopped"]);
+    expect(host.printed.err).toBe("");
   });
 
   test("a caller who was not believed is recorded as root, with the claim", async () => {

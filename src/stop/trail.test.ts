@@ -2,7 +2,7 @@
 // The helper's side of the trail: it hands events over, never waits before the end, and tells what did not arrive.
 
 import { describe, expect, test } from "vitest";
-import { HandMadeHost, type Program } from "./hand-made-host.fixture.ts";
+import { HandMadeHost, inTurn, type Program } from "./hand-made-host.fixture.ts";
 import { EAGAIN } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { endWord, journalWord, Trail } from "./trail.ts";
@@ -58,25 +58,39 @@ describe("an event", () => {
 describe("at the end", () => {
   test("the recorder is told the end, and a person nothing where both sinks have everything", async () => {
     const { host, trail } = trailWith({ ...done, afterMs: 300 });
-    expect(await trail.finish()).toEqual([]);
+    expect(await trail.finish()).toEqual({ problems: [], hints: [] });
     expect(host.children[0]).toMatchObject({ sent: `${endWord}\n`, inputClosed: true, abandoned: false });
   });
 
   test("what the recorder says about a sink is told as it is, and the other sink is not blamed", async () => {
     const output = "/var/log/ai-tools/stop.log could not be written (errno 28)\ndone\n";
-    expect(await trailWith({ code: 1, output }).trail.finish()).toEqual([
-      "/var/log/ai-tools/stop.log could not be written (errno 28)",
-    ]);
+    expect(await trailWith({ code: 1, output }).trail.finish()).toEqual({
+      problems: ["/var/log/ai-tools/stop.log could not be written (errno 28)"],
+      hints: [],
+    });
+  });
+
+  test("hints are told apart from problems, and neither hides that the recorder ended early", async () => {
+    const output = "sink one\nhint: The account has a crontab\nsink two\nhint: at jobs: hint: twice\n";
+    const hints = ["The account has a crontab", "at jobs: hint: twice"];
+    expect(await trailWith({ code: 1, output: `${output}done\n` }).trail.finish()).toEqual({
+      problems: ["sink one", "sink two"],
+      hints,
+    });
+    expect(await trailWith({ code: 137, output }).trail.finish()).toEqual({
+      problems: ["the trail may be incomplete: the recorder ended early", "sink one", "sink two"],
+      hints,
+    });
   });
 
   test("a recorder that ended without a last word is told", async () => {
-    expect((await trailWith({ code: 137, output: "" }).trail.finish())[0]).toContain("ended early");
+    expect((await trailWith({ code: 137, output: "" }).trail.finish()).problems[0]).toContain("ended early");
   });
 
   test("a recorder that hangs is waited for at most so long, told, and left to go on alone", async () => {
     const { host, trail } = trailWith("hangs");
     const startMs = host.clockMs;
-    expect((await trail.finish())[0]).toContain("still waiting for a sink");
+    expect((await trail.finish()).problems[0]).toContain("still waiting for a sink");
     expect(host.clockMs - startMs).toBeLessThanOrEqual(limits.reportMs + limits.childPollMs);
     expect(host.children[0]?.abandoned).toBe(false);
   });
@@ -85,6 +99,39 @@ describe("at the end", () => {
     const { trail } = trailWith({ errno: EAGAIN });
     trail.record("requested", "x");
     trail.showInJournal();
-    expect(await trail.finish()).toEqual(["the trail was not written: the recorder did not start (errno 11)"]);
+    expect(await trail.finish()).toEqual({
+      problems: ["the trail was not written: the recorder did not start (errno 11)"],
+      hints: [],
+    });
+  });
+
+  test("a recorder that could not start before is started, and gets every event in its order", async () => {
+    const host = new HandMadeHost();
+    host.recorder = inTurn<Program>({ errno: EAGAIN }, done);
+    const trail = new Trail(host, { AI_TOOLS_RUN: "r1" });
+    trail.record("requested", "first");
+    trail.add({ AI_TOOLS_CONSENT: "flag" });
+    trail.record("killed", "second");
+    trail.showInJournal();
+    trail.record("manager-restored", "third");
+    expect(host.children).toEqual([]);
+    expect(await trail.finish()).toEqual({ problems: [], hints: [] });
+    const lines = (host.children[0]?.sent ?? "").trimEnd().split("\n");
+    expect(lines.map((line) => (line.startsWith("{") ? JSON.parse(line).message : line))).toEqual([
+      "first",
+      "second",
+      journalWord,
+      "third",
+      endWord,
+    ]);
+    expect(JSON.parse(lines[0] ?? "")).not.toHaveProperty("AI_TOOLS_CONSENT");
+    expect([host.children.length, host.children[0]?.inputClosed]).toEqual([1, true]);
+  });
+
+  test("a recorder that did start is not started again", async () => {
+    const { host, trail } = trailWith(done);
+    trail.record("requested", "x");
+    await trail.finish();
+    expect(host.children).toHaveLength(1);
   });
 });

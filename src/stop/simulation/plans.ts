@@ -127,7 +127,6 @@ export function permitsSuccess(plan: WorldPlan): boolean {
   if ((plan.events ?? []).some((event) => event.kind === "new-session" || event.kind === "new-stray")) return false;
   const written = host.killFile && !host.readOnlyCgroups && !(plan.faults ?? []).some((fault) => fault.startsWith("kill-"));
   if (plan.helperInside === true && host.readOnlyCgroups) return false;
-  if ((plan.slice ?? "ordinary") !== "ordinary" && host.readOnlyCgroups) return plan.request?.force === true;
   return plan.processes.every((process) => canBeEnded(process, plan, written));
 }
 

@@ -58,7 +58,7 @@ export function* singleWorlds(): Generator<WorldPlan> {
   for (const force of [true, false]) {
     for (const temper of temperNames) {
       for (const place of Object.keys(places) as Place[]) {
-        if (endless.has(temper) && !force && place !== "unit" && place !== "stray") continue;
+        if (endless.has(temper) && place !== "unit" && place !== "stray") continue;
         if (isPossible({ temper, place })) yield { seed: seed++, processes: [{ temper, place }], request: { force } };
       }
     }
