@@ -122,8 +122,8 @@ describe("a unit that PID 1 starts again", () => {
     },
   );
 
-  test("is a hint outside the slice where it is the account's", async () => {
-    const output = "Id=detector.service\nWorkingDirectory=/\nRestart=always\nUser=ai-tools\n";
+  test.each(["ai-tools", "990"])("is a hint outside the slice where it is the account's: User=%s", async (user) => {
+    const output = `Id=detector.service\nWorkingDirectory=/\nRestart=always\nUser=${user}\n`;
     expect(await hintsFor([stray], answering({ code: 0, output }))).toEqual([
       expect.stringMatching(
         /^PID 1 starts detector\.service again \(Restart=always\).*systemctl stop detector\.service$/,
@@ -131,7 +131,7 @@ describe("a unit that PID 1 starts again", () => {
     ]);
   });
 
-  test.each(["", "root", "olga", "ai-tools-other", "x ai-tools"])(
+  test.each(["", "root", "olga", "ai-tools-other", "x ai-tools", "0", "1000", "9900"])(
     "is none where a stray sits in a daemon of %j: nobody is told to stop cron",
     async (user) => {
       const output = `Id=cron.service\nWorkingDirectory=/\nRestart=on-failure\nUser=${user}\n`;

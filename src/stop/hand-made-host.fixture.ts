@@ -199,7 +199,7 @@ export class HandMadeHost implements Host {
     return 0;
   }
 
-  createFile(path: string, text: string): Errno {
+  createFile(path: string, text: string, _mode?: number): Errno {
     const refused = currently(this.writeAnswers.get(path)) ?? (this.files.has(path) ? EEXIST : 0);
     if (refused === 0) this.files.set(path, text);
     return refused;

@@ -128,6 +128,38 @@ describe("at the end", () => {
     expect([host.children.length, host.children[0]?.inputClosed]).toEqual([1, true]);
   });
 
+  test("an error of its own in an event ends no run, and is told once all others are written", async () => {
+    const { host, trail } = trailWith(done);
+    const clock = host.wallClockMs.bind(host);
+    trail.record("requested", "first");
+    host.wallClockMs = () => {
+      throw new Error("out of\x1b everything");
+    };
+    trail.record("killed", "lost");
+    host.wallClockMs = clock;
+    trail.record("stopped", "last");
+    expect(await trail.finish()).toEqual({
+      problems: [expect.stringMatching(/^the trail: an error of its own \(Error: out of[\x20-\x7e]+everything\)$/)],
+      hints: [],
+    });
+    const sent = host.children[0]?.sent ?? "";
+    expect([sent.includes("first"), sent.includes("lost"), sent.includes("last")]).toEqual([true, false, true]);
+  });
+
+  test("a recorder whose start was an error of our own is tried once more", async () => {
+    const host = new HandMadeHost();
+    const start = host.startRecorder.bind(host);
+    let starts = 0;
+    host.startRecorder = () => {
+      if (++starts === 1) throw new Error("out of everything");
+      return start();
+    };
+    const trail = new Trail(host, { AI_TOOLS_RUN: "r1" });
+    trail.record("requested", "first");
+    expect((await trail.finish()).problems).toEqual([expect.stringContaining("out of everything")]);
+    expect(host.children[0]?.sent).toContain("first");
+  });
+
   test("a recorder that did start is not started again", async () => {
     const { host, trail } = trailWith(done);
     trail.record("requested", "x");

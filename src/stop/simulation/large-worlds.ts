@@ -27,7 +27,7 @@ const host: fc.Arbitrary<Partial<HostOptions>> = fc.record(
     pidMax: fc.constantFrom(700, 1_500, 32_768),
     collectAfterUs: fc.constantFrom(0, 300, 5_000),
     layout: fc.constantFrom("unified", "hybrid"),
-    slowness: fc.constantFrom(1, 1, 2, 3),
+    slowness: fc.constantFrom(1, 1, 2, 8),
   },
   { requiredKeys: [] },
 );

@@ -18,7 +18,7 @@ export const conditions: readonly Condition[] = [
   { host: { layout: "hybrid" } },
   { host: { collectAfterUs: 400 } },
   { host: { collectAfterUs: 9_000, pidMax: 420 } },
-  { host: { slowness: 4 } },
+  { host: { slowness: 8 } },
   { slice: "frozen" },
   { slice: "braked" },
   { slice: "frozen-and-braked" },
