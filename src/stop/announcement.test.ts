@@ -54,13 +54,13 @@ describe("announcing", () => {
     withdrawStop(host, entry);
     expect(wantRestore(host, true)).toBe(false);
     expect(takeRestoreNote(host)).toBe(false);
-    expect(isAnotherStopRunning(host, entry)).toBe(false);
+    expect(isAnotherStopRunning(host)).toBe(false);
   });
 });
 
 describe("another stop", () => {
   test("runs while the process of its entry lives", () => {
-    expect(isAnotherStopRunning(twoStops(), own)).toBe(true);
+    expect(isAnotherStopRunning(twoStops())).toBe(true);
   });
 
   test.each<[string, (host: HandMadeHost) => void]>([
@@ -80,19 +80,19 @@ describe("another stop", () => {
   ])("does not run where it is %s", (_name, changes) => {
     const host = twoStops();
     changes(host);
-    expect(isAnotherStopRunning(host, own)).toBe(false);
+    expect(isAnotherStopRunning(host)).toBe(false);
   });
 
   test("runs where its leader's thread has exited and another lives", () => {
     const host = twoStops();
     host.files.set("/proc/300/status", statusText({ pid: 300, state: "Z (zombie)", threads: 2 }));
-    expect(isAnotherStopRunning(host, own)).toBe(true);
+    expect(isAnotherStopRunning(host)).toBe(true);
   });
 
   test("one dead entry does not hide a living one", () => {
     const host = twoStops();
     host.directories.set(directory, ["9-9", "300-7"]);
-    expect(isAnotherStopRunning(host, own)).toBe(true);
+    expect(isAnotherStopRunning(host)).toBe(true);
   });
 });
 

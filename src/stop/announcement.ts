@@ -31,13 +31,13 @@ export function withdrawStop(host: Host, entry: string): void {
 }
 
 /** Whether another stop runs: an entry counts only while the process that made it lives. */
-export function isAnotherStopRunning(host: Host, ownEntry: string | undefined): boolean {
+export function isAnotherStopRunning(host: Host): boolean {
   const names = host.list(stopDirectory);
   if (isErrno(names)) return false;
   return names.some((name) => {
     const [pid, startTicks, more] = name.split("-").map(decimal);
     if (pid === undefined || startTicks === undefined || more !== undefined) return false;
-    if (`${stopDirectory}/${name}` === ownEntry) return false;
+    if (pid === host.pid) return false;
     const status = readStatus(host, pid);
     return typeof status === "object" && !isDead(status) && startTicksOf(host, pid) === startTicks;
   });

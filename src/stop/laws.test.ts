@@ -41,7 +41,7 @@ describe("the laws of a stop hold in every small world", () => {
     ["each temper under each condition", conditionWorlds, 2_500],
     ["each temper through the grace", graceWorlds, 200],
     ["each pair of tempers", pairWorlds, 600],
-    ["the hardest three at a time", tripleWorlds, 290],
+    ["the hardest three at a time", tripleWorlds, 100],
     ["questions, refusals and dry runs", otherRequests, 80],
   ] as const)("%s", { timeout: 120_000 }, async (_name, plans, atLeast) => {
     const { worlds, found } = await breachesIn(plans());

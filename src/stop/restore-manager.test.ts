@@ -13,7 +13,6 @@ import { clearAndRestore, isManagerRunning } from "./restore-manager.ts";
 const home = "/var/lib/ai-tools";
 const linger = "/var/lib/systemd/linger/ai-tools";
 const runtime = "/run/user/990";
-const own = "/run/ai-tools/stop/400-9";
 const note = "/run/ai-tools/stop/restore-wanted";
 const systemctl = "/usr/bin/systemctl";
 const managerEvents = `/sys/fs/cgroup${slicePath}/user@990.service/cgroup.events`;
@@ -35,7 +34,7 @@ function stoppedHost(): HandMadeHost {
 
 async function restoreOn(host: HandMadeHost, withoutNote = false) {
   const startMs = host.clockMs;
-  const answer = await clearAndRestore(host, scopeOf(), own, withoutNote);
+  const answer = await clearAndRestore(host, scopeOf(), withoutNote);
   expect(host.clockMs - startMs).toBeLessThanOrEqual(limits.restoreMs + limits.restoreRetryMs + limits.childPollMs);
   return answer;
 }

@@ -30,16 +30,10 @@ export function isManagerRunning(host: Host, scope: Scope): boolean {
  * Clears and restores. To be called only when everything is proved to be ended, and after this stop's own entry is gone.
  * Whoever takes the note restores; `withoutNote`: the manager ran and no note of it could be left.
  */
-export async function clearAndRestore(
-  host: Host,
-  scope: Scope,
-  ownEntry: string | undefined,
-  withoutNote = false,
-): Promise<ManagerReturn> {
+export async function clearAndRestore(host: Host, scope: Scope, withoutNote = false): Promise<ManagerReturn> {
   const uid = scope.identity.uid;
   const deadlineMs = host.nowMs() + limits.restoreMs;
-  if (isAnotherStopRunning(host, ownEntry))
-    return answer("left-to-another-stop", "another stop is at work and does it");
+  if (isAnotherStopRunning(host)) return answer("left-to-another-stop", "another stop is at work and does it");
   if (isManagerRunning(host, scope)) return answer("left-to-another-stop", "the user manager runs again already");
   const left = await clearRuntimeDirectory(host, uid, deadlineMs);
   if (!takeRestoreNote(host) && !withoutNote) {

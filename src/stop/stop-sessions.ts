@@ -276,7 +276,7 @@ async function restoreAndLookAgain(run: Run, entry: Entry): Promise<void> {
 
 async function restoreManager(run: Run, entry: Entry): Promise<ManagerReturn | undefined> {
   const { host, scope, report, trail } = run;
-  const restore = () => clearAndRestore(host, scope, entry.path, entry.restoreWithoutNote);
+  const restore = () => clearAndRestore(host, scope, entry.restoreWithoutNote);
   const manager = await unlessItThrows<ManagerReturn | undefined>(run, "restore", restore, undefined);
   report.manager = manager;
   if (manager?.outcome === "restored") trail.record("manager-restored", "the user manager is back");

@@ -20,7 +20,7 @@ describe("the sudoers drop-in", () => {
   test("grants the helper without an argument to the operators' group, and nothing else", () => {
     expect(rules("sudoers.d", "ai-tools")).toEqual([
       'Cmnd_Alias AI_TOOLS_STOP = /usr/libexec/ai-tools/ai-tools-stop ""',
-      "Defaults!AI_TOOLS_STOP !use_pty, !pam_session, !pam_setcred, !requiretty, !log_input, !log_output, !syslog",
+      "Defaults!AI_TOOLS_STOP !use_pty, !pam_session, !pam_setcred, !requiretty, !log_input, !log_output, !syslog, !logfile",
       "%ai-ops ALL = (root) NOPASSWD: AI_TOOLS_STOP",
     ]);
   });
@@ -31,7 +31,7 @@ describe("the sudoers drop-in", () => {
       rules("sudoers.d", "ai-tools")
         .join("\n")
         .match(/![a-z_]+/g) ?? [];
-    expect(defaults).toHaveLength(7);
+    expect(defaults).toHaveLength(8);
     for (const setting of defaults) expect(text).toMatch(new RegExp(`^# {3}${setting} +\\w`, "m"));
   });
 });
