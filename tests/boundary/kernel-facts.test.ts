@@ -2,13 +2,15 @@
 // The facts that the simulated kernel rests on, each under its name on a real kernel: the laws of a stop are proved in the
 // simulation, and are worth what these are worth.
 
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { kernelFacts } from "../../src/stop/simulation/facts.ts";
 import type { LabHost } from "../../src/tooling/lab/host.ts";
 import { type OpenLab, openLab } from "../../src/tooling/lab/lab.ts";
 
-const program = "/root/kernel-facts.py";
+const folder = "/root/kernel-facts";
+const program = `${folder}/show.py`;
 /** /dev/fuse, for the daemon that hangs. */
 const fuse = "c 10:229";
 
@@ -18,7 +20,9 @@ let host: LabHost;
 beforeAll(async () => {
   lab = await openLab();
   host = await lab.boot("bookworm", { devices: [fuse] });
-  await host.copyIn(join(import.meta.dirname, "kernel-facts.py"), program);
+  const source = join(import.meta.dirname, "kernel-facts");
+  for (const name of readdirSync(source).filter((file) => file.endsWith(".py")))
+    await host.copyIn(join(source, name), `${folder}/${name}`);
 });
 
 afterAll(async () => {

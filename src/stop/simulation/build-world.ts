@@ -2,7 +2,15 @@
 // From a plan to a world: furnishes the host, seats its people, lets the account's processes loose, and hands out doors
 // for one or two stops.
 
-import { type AccountOptions, accountUid, furnish, managerPath, ordinaryAccount, places, slicePath } from "./account.ts";
+import {
+  type AccountOptions,
+  accountUid,
+  furnish,
+  managerPath,
+  ordinaryAccount,
+  places,
+  slicePath,
+} from "./account.ts";
 import { seatBystander } from "./bystanders.ts";
 import { ensureCgroup, findCgroup, removeTree } from "./cgroups.ts";
 import { faultsOf } from "./fault-plans.ts";
@@ -109,7 +117,14 @@ function schedule(scene: Scene, event: EventPlan): void {
 function begin(world: World, path: string): void {
   const uids = [accountUid, accountUid, accountUid, accountUid] as const;
   const cgroup = ensureCgroup(world.root, path);
-  const process = world.spawn(world.init, { owner: "account", cgroup, uids, comm: "newcomer", lineage: "newcomer", newcomer: true });
+  const process = world.spawn(world.init, {
+    owner: "account",
+    cgroup,
+    uids,
+    comm: "newcomer",
+    lineage: "newcomer",
+    newcomer: true,
+  });
   if (process !== undefined) process.term = "ignore";
 }
 
@@ -131,7 +146,8 @@ function recycle(scene: Scene): void {
   if (victim === undefined) return;
   const place = `/proc/${victim.pid}/`;
   if (scene.hosts.some((host) => host.recent.some((path) => path.startsWith(place) || path === String(victim.pid)))) {
-    return world.timeline.after(150, () => recycle(scene));
+    world.timeline.after(150, () => recycle(scene));
+    return;
   }
   victim.threadIds = [];
   world.die(victim);
@@ -139,7 +155,14 @@ function recycle(scene: Scene): void {
   world.processes.delete(victim.pid);
   const cgroup = ensureCgroup(world.root, "/user.slice/user-1001.slice/session-2.scope");
   const uids = [1001, 1001, 1001, 1001] as const;
-  world.spawn(world.init, { owner: "bystander", cgroup, uids, comm: "recycled", lineage: "bystander recycled", pid: victim.pid });
+  world.spawn(world.init, {
+    owner: "bystander",
+    cgroup,
+    uids,
+    comm: "recycled",
+    lineage: "bystander recycled",
+    pid: victim.pid,
+  });
 }
 
 /** Ends a process of a plan from outside, for tests. */

@@ -11,10 +11,16 @@ export function seatBystander(world: World, name: BystanderName): void {
   const birth: Birth = { owner: "bystander", cgroup: ensureCgroup(world.root, "/"), lineage: `bystander ${name}` };
   switch (name) {
     case "root-acting":
-      world.spawn(world.init, { ...birth, comm: "smbd", cgroup: ensureCgroup(world.root, "/system.slice/smbd.service"), uids: [0, accountUid, 0, accountUid] });
+      world.spawn(world.init, {
+        ...birth,
+        comm: "smbd",
+        cgroup: ensureCgroup(world.root, "/system.slice/smbd.service"),
+        uids: [0, accountUid, 0, accountUid],
+      });
       return;
     case "container":
-      return seatContainer(world, birth);
+      seatContainer(world, birth);
+      return;
     case "busy-user": {
       const cgroup = ensureCgroup(world.root, "/user.slice/user-1001.slice/session-2.scope");
       const maker = world.spawn(world.init, { ...birth, cgroup, comm: "make", uids: [1001, 1001, 1001, 1001] });
@@ -22,11 +28,21 @@ export function seatBystander(world: World, name: BystanderName): void {
       return;
     }
     case "overlapping-range":
-      world.spawn(world.init, { ...birth, comm: "podman", cgroup: ensureCgroup(world.root, "/user.slice/user-1001.slice/session-2.scope"), uids: allFour(subordinateUid + 3) });
+      world.spawn(world.init, {
+        ...birth,
+        comm: "podman",
+        cgroup: ensureCgroup(world.root, "/user.slice/user-1001.slice/session-2.scope"),
+        uids: allFour(subordinateUid + 3),
+      });
       return;
     case "crowd":
       for (let number = 0; number < 150; number++) {
-        world.spawn(world.init, { ...birth, comm: "worker", cgroup: ensureCgroup(world.root, "/system.slice/web.service"), uids: [33, 33, 33, 33] });
+        world.spawn(world.init, {
+          ...birth,
+          comm: "worker",
+          cgroup: ensureCgroup(world.root, "/system.slice/web.service"),
+          uids: [33, 33, 33, 33],
+        });
       }
       return;
     case "unreaping-user": {

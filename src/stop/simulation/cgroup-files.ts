@@ -2,7 +2,19 @@
 // cgroupfs in a simulated world: its directories, and what reading and writing its files answers (cgroup-v2 documentation
 // of the kernel). An open file stays with the cgroup it was opened on.
 
-import { EAGAIN, EBUSY, EEXIST, EINVAL, ENODEV, ENOENT, EOPNOTSUPP, EROFS, ESRCH, type Errno, type FileStat } from "../kernel.ts";
+import {
+  EAGAIN,
+  EBUSY,
+  EEXIST,
+  EINVAL,
+  ENODEV,
+  ENOENT,
+  EOPNOTSUPP,
+  EROFS,
+  type Errno,
+  ESRCH,
+  type FileStat,
+} from "../kernel.ts";
 import { type Cgroup, isBraked, isFrozen, makeCgroup, membersBelow, removeTree } from "./cgroups.ts";
 import type { Process } from "./processes.ts";
 import { killCgroup, setFreeze } from "./signals.ts";
@@ -17,7 +29,13 @@ export interface CgroupFile {
   name: string;
 }
 
-const everywhere = ["cgroup.procs", "cgroup.threads", "cgroup.controllers", "cgroup.subtree_control", "cgroup.max.descendants"];
+const everywhere = [
+  "cgroup.procs",
+  "cgroup.threads",
+  "cgroup.controllers",
+  "cgroup.subtree_control",
+  "cgroup.max.descendants",
+];
 const notAtTheRoot = ["cgroup.events", "cgroup.freeze", "cgroup.type", "cgroup.kill"];
 
 /** The file or directory (`name` empty) at a path below the hierarchy's mount; ENOENT where there is none. */
@@ -41,7 +59,14 @@ function exists(world: World, cgroup: Cgroup, name: string): boolean {
 export function statOf(file: CgroupFile): FileStat {
   const directory = file.name === "";
   const mode = directory ? 0o755 : 0o644;
-  return { kind: directory ? "directory" : "file", mode, uid: 0, nlink: directory ? 2 + file.cgroup.children.size : 1, rdev: 0, size: 0 };
+  return {
+    kind: directory ? "directory" : "file",
+    mode,
+    uid: 0,
+    nlink: directory ? 2 + file.cgroup.children.size : 1,
+    rdev: 0,
+    size: 0,
+  };
 }
 
 export function namesIn(world: World, cgroup: Cgroup): string[] {

@@ -24,7 +24,8 @@ export const killFacts: readonly KernelFact[] = [
   },
   {
     name: "a-write-passes-a-zombie-leader-by",
-    statement: "A process whose main thread has exited while another thread lives survives any number of writes to cgroup.kill.",
+    statement:
+      "A process whose main thread has exited while another thread lives survives any number of writes to cgroup.kill.",
     source: `${measured}; kernel/cgroup/cgroup.c, __cgroup_kill signals the dead leader only`,
     check(bench) {
       headless(bench.world, bench.spawn());
@@ -55,7 +56,10 @@ export const killFacts: readonly KernelFact[] = [
       const process = bench.spawn();
       headless(bench.world, process);
       const child = bench.world.fork(process);
-      expectThat(child !== undefined && bench.status(child).includes(`PPid:\t${process.pid}\n`), "the leader is the parent");
+      expectThat(
+        child !== undefined && bench.status(child).includes(`PPid:\t${process.pid}\n`),
+        "the leader is the parent",
+      );
     },
   },
   {
@@ -129,7 +133,8 @@ export const killFacts: readonly KernelFact[] = [
   },
   {
     name: "a-tracer-holds-its-tracee-at-the-exit",
-    statement: "With PTRACE_O_TRACEEXIT a killed process sits in state t, wait channel ptrace_stop, until its tracer goes.",
+    statement:
+      "With PTRACE_O_TRACEEXIT a killed process sits in state t, wait channel ptrace_stop, until its tracer goes.",
     source: "ptrace(2); measured on 6.18",
     check(bench) {
       const [tracer, tracee] = [bench.world.fork(bench.world.init, { owner: "bystander" }), bench.spawn()];

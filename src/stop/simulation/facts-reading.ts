@@ -24,7 +24,8 @@ export const readingFacts: readonly KernelFact[] = [
   },
   {
     name: "dead-is-z-with-one-thread",
-    statement: "status of a dead process that nobody reaps says `State: Z`, `Threads: 1` and its uids; kill(pid, 0) still says 0.",
+    statement:
+      "status of a dead process that nobody reaps says `State: Z`, `Threads: 1` and its uids; kill(pid, 0) still says 0.",
     source: "measured on 6.18",
     check(bench) {
       const parent = bench.spawn();
@@ -41,14 +42,18 @@ export const readingFacts: readonly KernelFact[] = [
   },
   {
     name: "a-thread-number-leads-to-its-process",
-    statement: "/proc/TID answers though it is not listed, with the process in `Tgid`, and SIGKILL to it ends the process.",
+    statement:
+      "/proc/TID answers though it is not listed, with the process in `Tgid`, and SIGKILL to it ends the process.",
     source: `${proc}; measured on 6.18`,
     check(bench) {
       const process = bench.spawn();
       headless(bench.world, process);
       const [thread] = process.threadIds;
       const status = bench.read(`/proc/${thread}/status`);
-      expectThat(status.includes(`\nTgid:\t${process.pid}\n`) && /^State:\tS/m.test(status), "it is the living thread's");
+      expectThat(
+        status.includes(`\nTgid:\t${process.pid}\n`) && /^State:\tS/m.test(status),
+        "it is the living thread's",
+      );
       expectThat(!(bench.door.list("/proc") as string[]).includes(String(thread)), "it is not listed");
       bench.door.signal(thread ?? 0, SIGKILL);
       bench.wait(5);
@@ -102,24 +107,32 @@ export const readingFacts: readonly KernelFact[] = [
       const process = bench.spawn();
       process.namespacePids = [process.pid, 1];
       expectThat(bench.status(process).includes(`NSpid:\t${process.pid}\t1\n`), "two entries");
-      expectThat(bench.door.readLink(`/proc/${process.pid}/ns/user`) === bench.door.readLink("/proc/self/ns/user"), "the host's");
+      expectThat(
+        bench.door.readLink(`/proc/${process.pid}/ns/user`) === bench.door.readLink("/proc/self/ns/user"),
+        "the host's",
+      );
       process.userNamespace = "user:[4026532999]";
       expectThat(bench.door.readLink(`/proc/${process.pid}/ns/user`) !== hostUserNamespace, "or its own");
     },
   },
   {
     name: "status-shows-four-uids",
-    statement: "Uid in status shows real, effective, saved and file-system uid, so that root acting for somebody is seen.",
+    statement:
+      "Uid in status shows real, effective, saved and file-system uid, so that root acting for somebody is seen.",
     source: `${proc}, setresuid(2), setfsuid(2)`,
     check(bench) {
       const process = bench.spawn();
       process.uids = [0, accountUid, 0, accountUid];
-      expectThat(bench.status(process).includes(`Uid:\t0\t${accountUid}\t0\t${accountUid}\n`), "root acting for the account");
+      expectThat(
+        bench.status(process).includes(`Uid:\t0\t${accountUid}\t0\t${accountUid}\n`),
+        "root acting for the account",
+      );
     },
   },
   {
     name: "orphans-go-to-the-nearest-subreaper",
-    statement: "The child of a process that ends belongs to the nearest subreaper above it, else to PID 1, which reaps it.",
+    statement:
+      "The child of a process that ends belongs to the nearest subreaper above it, else to PID 1, which reaps it.",
     source: "prctl(2), PR_SET_CHILD_SUBREAPER",
     check(bench) {
       const reaper = bench.spawn();
@@ -135,25 +148,36 @@ export const readingFacts: readonly KernelFact[] = [
   },
   {
     name: "a-name-may-hold-anything",
-    statement: "A command name may hold `) R 1 (` and a newline: stat prints it as it is, status with the newline escaped.",
+    statement:
+      "A command name may hold `) R 1 (` and a newline: stat prints it as it is, status with the newline escaped.",
     source: `${proc}; measured on 6.18`,
     check(bench) {
       const process = bench.spawn();
       process.comm = ") R 1 (\nUid:\t0";
-      expectThat(bench.read(`/proc/${process.pid}/stat`).startsWith(`${process.pid} () R 1 (\nUid:\t0) S 1 `), "raw in stat");
+      expectThat(
+        bench.read(`/proc/${process.pid}/stat`).startsWith(`${process.pid} () R 1 (\nUid:\t0) S 1 `),
+        "raw in stat",
+      );
       expectThat(bench.status(process).startsWith("Name:\t) R 1 (\\nUid:\t0\n"), "escaped in status");
     },
   },
   {
     name: "a-cgroup-path-holds-raw-bytes",
-    statement: "/proc/PID/cgroup prints a cgroup's name byte by byte as it is, and a path longer than 4,095 bytes cut off or not at all.",
+    statement:
+      "/proc/PID/cgroup prints a cgroup's name byte by byte as it is, and a path longer than 4,095 bytes cut off or not at all.",
     source: "measured on 6.18: cut off; kernel/cgroup/cgroup.c, proc_cgroup_show",
     check(bench) {
       const named = bench.spawn("/\u001b[2J\u00ff\u00e4 .service");
-      expectThat(bench.read(`/proc/${named.pid}/cgroup`) === "0::/bench/\u001b[2J\u00ff\u00e4 .service\n", "byte by byte");
+      expectThat(
+        bench.read(`/proc/${named.pid}/cgroup`) === "0::/bench/\u001b[2J\u00ff\u00e4 .service\n",
+        "byte by byte",
+      );
       const deep = bench.world.fork(named, { cgroup: ensureCgroup(bench.cgroup, `/${"x".repeat(250)}`.repeat(18)) });
       const path = bench.door.readText(`/proc/${deep?.pid ?? 0}/cgroup`);
-      expectThat(typeof path === "string" && path.startsWith("0::/bench/xxx") && path.length < 4_120, "cut off at the end");
+      expectThat(
+        typeof path === "string" && path.startsWith("0::/bench/xxx") && path.length < 4_120,
+        "cut off at the end",
+      );
     },
   },
 ];

@@ -19,7 +19,14 @@ function faultOf(name: FaultName, founders: readonly Process[], world: World): F
     case "status-unreadable":
       return [{ call: "readText", path: ofFounders("status"), errno: EIO }];
     case "status-unreadable-while-alive":
-      return [{ call: "readText", path: ofFounders("status"), errno: EACCES, while: () => founders.some((one) => one.phase === "alive") }];
+      return [
+        {
+          call: "readText",
+          path: ofFounders("status"),
+          errno: EACCES,
+          while: () => founders.some((one) => one.phase === "alive"),
+        },
+      ];
     case "bystander-unreadable": {
       const bystander = [...world.processes.values()].find((process) => process.owner === "bystander");
       return [{ call: "readText", path: new RegExp(`^/proc/${bystander?.pid ?? 0}/status$`), errno: EIO }];
@@ -51,7 +58,9 @@ function faultOf(name: FaultName, founders: readonly Process[], world: World): F
     case "status-slow":
       return [{ call: "readText", path: /^\/proc\/[0-9]+\/status$/, delayMs: 700 }];
     case "records-unwritable":
-      return [{ call: ["createFile", "appendFile", "replaceFile", "makeDirectory"], path: /^\/(run|var)\//, errno: EROFS }];
+      return [
+        { call: ["createFile", "appendFile", "replaceFile", "makeDirectory"], path: /^\/(run|var)\//, errno: EROFS },
+      ];
     case "uptime-unreadable":
       return [{ call: "readText", path: /^\/proc\/uptime$/, errno: EIO }];
     case "identity-files-unreadable":

@@ -27,7 +27,8 @@ export class FileTree {
   }
 
   directory(path: string, uid: number, mode = 0o755): void {
-    for (let end = path.indexOf("/", 1); end > 0; end = path.indexOf("/", end + 1)) this.#ensure(path.slice(0, end), 0, 0o755);
+    for (let end = path.indexOf("/", 1); end > 0; end = path.indexOf("/", end + 1))
+      this.#ensure(path.slice(0, end), 0, 0o755);
     if (path !== "") this.#ensure(path, uid, mode);
   }
 

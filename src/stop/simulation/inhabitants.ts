@@ -61,9 +61,16 @@ function parentFor(world: World, plan: ProcessPlan, birth: Birth): Process | und
 }
 
 function managerOf(world: World): Process {
-  for (const process of world.processes.values()) if (process.lineage === "manager" && process.subreaper) return process;
+  for (const process of world.processes.values())
+    if (process.lineage === "manager" && process.subreaper) return process;
   const cgroup = ensureCgroup(world.root, `${managerPath}/init.scope`);
-  const manager = world.spawn(world.init, { owner: "account", cgroup, uids: accountUids, comm: "systemd", lineage: "manager" });
+  const manager = world.spawn(world.init, {
+    owner: "account",
+    cgroup,
+    uids: accountUids,
+    comm: "systemd",
+    lineage: "manager",
+  });
   if (manager === undefined) return world.init;
   manager.subreaper = true;
   return manager;
@@ -76,26 +83,39 @@ function bystander(world: World, path: string, uids: Uids, comm: string): Proces
 
 function behave(world: World, process: Process, temper: TemperName): void {
   const act = simple[temper];
-  if (act !== undefined) return act(world, process);
+  act?.(world, process);
   switch (temper) {
     case "traced-by-operator": {
-      const tracer = bystander(world, "/user.slice/user-1000.slice/session-1.scope", [1000, 1000, 1000, 1000], "strace");
+      const tracer = bystander(
+        world,
+        "/user.slice/user-1000.slice/session-1.scope",
+        [1000, 1000, 1000, 1000],
+        "strace",
+      );
       if (tracer !== undefined) world.traceExit(tracer, process);
       return;
     }
     case "traced-by-account": {
       const cgroup = ensureCgroup(world.root, places.stray);
-      const tracer = world.spawn(world.init, { owner: "account", cgroup, uids: accountUids, comm: "tracer", lineage: process.lineage });
+      const tracer = world.spawn(world.init, {
+        owner: "account",
+        cgroup,
+        uids: accountUids,
+        comm: "tracer",
+        lineage: process.lineage,
+      });
       if (tracer !== undefined) world.traceExit(tracer, process);
       return;
     }
     case "respawning":
-      return tempers.respawning((manager) => {
+      tempers.respawning((manager) => {
         const cgroup = ensureCgroup(manager.cgroup, "/again.service");
         return cgroup.removed ? undefined : world.fork(manager, { cgroup, comm: "again" });
       })(world, process);
+      return;
     case "corpse-of-another":
-      return world.die(process);
+      world.die(process);
+      return;
     default:
       return;
   }

@@ -4,7 +4,15 @@
 
 import fc from "fast-check";
 import { type Place, places } from "./account.ts";
-import { bystanderNames, type EventPlan, faultNames, isPossible, type ProcessPlan, temperNames, type WorldPlan } from "./plans.ts";
+import {
+  bystanderNames,
+  type EventPlan,
+  faultNames,
+  isPossible,
+  type ProcessPlan,
+  temperNames,
+  type WorldPlan,
+} from "./plans.ts";
 import type { ProgramOptions } from "./programs.ts";
 import type { HostOptions } from "./world.ts";
 
@@ -12,7 +20,10 @@ const processPlan: fc.Arbitrary<ProcessPlan> = fc
   .record({
     // Nothing ends the endless ones: they are rare, so that most worlds can end well.
     temper: fc.oneof(
-      { weight: 30, arbitrary: fc.constantFrom(...temperNames.filter((name) => !/stuck|traced-by-operator|storm/.test(name))) },
+      {
+        weight: 30,
+        arbitrary: fc.constantFrom(...temperNames.filter((name) => !/stuck|traced-by-operator|storm/.test(name))),
+      },
       { weight: 1, arbitrary: fc.constantFrom(...temperNames) },
     ),
     place: fc.constantFrom(...(Object.keys(places) as Place[])),
@@ -48,7 +59,10 @@ const event: fc.Arbitrary<EventPlan> = fc.record({
 
 /** A few of the items, mostly none. */
 function few<T>(items: readonly T[], most: number): fc.Arbitrary<T[]> {
-  return fc.oneof({ weight: 3, arbitrary: fc.constant<T[]>([]) }, { weight: 2, arbitrary: fc.uniqueArray(fc.constantFrom(...items), { maxLength: most }) });
+  return fc.oneof(
+    { weight: 3, arbitrary: fc.constant<T[]>([]) },
+    { weight: 2, arbitrary: fc.uniqueArray(fc.constantFrom(...items), { maxLength: most }) },
+  );
 }
 
 /**
@@ -57,22 +71,30 @@ function few<T>(items: readonly T[], most: number): fc.Arbitrary<T[]> {
  */
 export const largeWorld: fc.Arbitrary<WorldPlan> = fc
   .record(
-  {
-    seed: fc.integer({ min: 1, max: 2_000_000_000 }),
-    processes: fc.array(processPlan, { maxLength: 24, size: "max" }),
-    bystanders: few(bystanderNames, 4),
-    faults: few(faultNames, 2),
-    events: fc.oneof({ weight: 2, arbitrary: fc.constant<EventPlan[]>([]) }, { weight: 1, arbitrary: fc.array(event, { maxLength: 3 }) }),
-    host,
-    programs,
-    account: fc.record({ planted: fc.boolean(), homeWritable: fc.boolean(), lingering: fc.boolean() }, { requiredKeys: [] }),
-    slice: fc.constantFrom("ordinary", "ordinary", "frozen", "braked", "frozen-and-braked"),
-    helperInside: fc.constantFrom(false, false, false, true),
-    manager: fc.boolean(),
-    second: fc.constantFrom(false, false, false, false, true),
-    request: fc.record({ force: fc.constantFrom(true, true, true, false), json: fc.boolean() }),
-  },
-  { requiredKeys: ["seed", "processes", "request"] },
-)
+    {
+      seed: fc.integer({ min: 1, max: 2_000_000_000 }),
+      processes: fc.array(processPlan, { maxLength: 24, size: "max" }),
+      bystanders: few(bystanderNames, 4),
+      faults: few(faultNames, 2),
+      events: fc.oneof(
+        { weight: 2, arbitrary: fc.constant<EventPlan[]>([]) },
+        { weight: 1, arbitrary: fc.array(event, { maxLength: 3 }) },
+      ),
+      host,
+      programs,
+      account: fc.record(
+        { planted: fc.boolean(), homeWritable: fc.boolean(), lingering: fc.boolean() },
+        { requiredKeys: [] },
+      ),
+      slice: fc.constantFrom("ordinary", "ordinary", "frozen", "braked", "frozen-and-braked"),
+      helperInside: fc.constantFrom(false, false, false, true),
+      manager: fc.boolean(),
+      second: fc.constantFrom(false, false, false, false, true),
+      request: fc.record({ force: fc.constantFrom(true, true, true, false), json: fc.boolean() }),
+    },
+    { requiredKeys: ["seed", "processes", "request"] },
+  )
   .filter(({ helperInside, slice }) => helperInside !== true || slice?.startsWith("frozen") !== true)
-  .filter(({ helperInside, second, host }) => !(helperInside === true && second === true && host?.readOnlyCgroups === true));
+  .filter(
+    ({ helperInside, second, host }) => !(helperInside === true && second === true && host?.readOnlyCgroups === true),
+  );

@@ -60,7 +60,10 @@ async function runAt(scene: Scene, story: Story, host: SimulatedHost): Promise<O
 }
 
 /** Runs the story in a plan's world, twice at once where the plan says so, and judges it. */
-export async function judgePlan(plan: WorldPlan, story: Story): Promise<{ breaches: Breach[]; outcome: Outcome; scene: Scene }> {
+export async function judgePlan(
+  plan: WorldPlan,
+  story: Story,
+): Promise<{ breaches: Breach[]; outcome: Outcome; scene: Scene }> {
   const scene = buildScene(plan);
   const before = fingerprint(scene);
   if (plan.second !== true) {
@@ -85,24 +88,35 @@ export function judge(scene: Scene, outcome: Outcome, before: string): Breach[] 
   const broken = (law: string, seen: string) => breaches.push({ law, seen });
   const { code, host } = outcome;
   if (code === undefined) {
-    broken("every run comes to its end", String(outcome.thrown instanceof Error ? outcome.thrown.stack : outcome.thrown));
+    broken(
+      "every run comes to its end",
+      String(outcome.thrown instanceof Error ? outcome.thrown.stack : outcome.thrown),
+    );
     return breaches;
   }
   const alive = aliveOfAccount(scene, host.lastLookUs);
-  if (code === 0 && !isDryRun(scene) && alive.length > 0) broken("exit 0 implies that nothing of the account is alive", describe(alive));
+  if (code === 0 && !isDryRun(scene) && alive.length > 0)
+    broken("exit 0 implies that nothing of the account is alive", describe(alive));
   if (code === 1) {
     const unnamed = alive.filter((process) => !isNamed(process, scene, host));
     if (unnamed.length > 0) broken("whatever is alive is named", describe(unnamed));
   }
   const hit = bystandersHit(host);
   if (hit.length > 0) broken("no bystander is ever signalled", hit.join("; "));
-  if (outcome.tookS > limitS + (isAsked(scene) ? questionS : 0)) broken("every run ends within its limits", `${outcome.tookS} s`);
+  if (outcome.tookS > longestS(scene)) broken("every run ends within its limits", `${outcome.tookS} s`);
   if (mayNotTouch(scene, code) && wasTouched(host)) broken("nothing is touched without consent", describeTouch(host));
-  if (code !== 0 && isOwed(scene, code)) broken("what can be ended is ended", `exit ${code}: ${host.printed.out}${host.printed.err}`);
+  if (code !== 0 && isOwed(scene, code))
+    broken("what can be ended is ended", `exit ${code}: ${host.printed.out}${host.printed.err}`);
   const saver = saversAsked(host);
   if (saver.length > 0) broken("newcomers of the grace get no TERM", describe(saver));
   breaches.push(...leftovers(scene, outcome, before));
   return breaches;
+}
+
+/** Two stops that meet slow calls wait for each other's calls in the simulation, which they would not do on a host. */
+function longestS(scene: Scene): number {
+  const shared = scene.plan.second === true && (scene.plan.faults ?? []).some((fault) => fault.endsWith("-slow"));
+  return (shared ? 2 : 1) * (limitS + (isAsked(scene) ? questionS : 0));
 }
 
 function isDryRun(scene: Scene): boolean {
@@ -142,7 +156,9 @@ function isNamed(process: Process, scene: Scene, host: SimulatedHost): boolean {
 /** Any signal number but 0 counts, and the target is what the number meant at that moment. */
 function bystandersHit(host: SimulatedHost): string[] {
   return host.signals
-    .filter(({ signal, target, inSlice }) => signal !== 0 && target !== undefined && target.owner !== "account" && !inSlice)
+    .filter(
+      ({ signal, target, inSlice }) => signal !== 0 && target !== undefined && target.owner !== "account" && !inSlice,
+    )
     .map(({ pid, signal, target }) => `pid ${pid} (${target?.lineage}) got signal ${signal}`);
 }
 
@@ -152,7 +168,9 @@ function mayNotTouch(scene: Scene, code: number): boolean {
 }
 
 function wasTouched(host: SimulatedHost): boolean {
-  return host.signals.some(({ signal }) => signal !== 0) || host.writes.some(({ path }) => !path.endsWith("cgroup.procs"));
+  return (
+    host.signals.some(({ signal }) => signal !== 0) || host.writes.some(({ path }) => !path.endsWith("cgroup.procs"))
+  );
 }
 
 function describeTouch(host: SimulatedHost): string {
@@ -197,7 +215,10 @@ function cgroupsOfHelpers(scene: Scene): string[] {
 /** How the slice was found: words that the leftovers are compared with. */
 export function fingerprint(scene: Scene): string {
   const slice = findCgroup(scene.world.root, slicePath);
-  return [slice?.freeze === true ? "frozen" : "", slice !== undefined && slice.maxDescendants !== "max" ? "braked" : ""].join(" ");
+  return [
+    slice?.freeze === true ? "frozen" : "",
+    slice !== undefined && slice.maxDescendants !== "max" ? "braked" : "",
+  ].join(" ");
 }
 
 function describe(processes: readonly Process[]): string {
@@ -208,7 +229,11 @@ function describe(processes: readonly Process[]): string {
 }
 
 /** A helper killed before its `call`-th step, and then a second stop: nothing is left behind, and the second is clean. */
-export async function judgeKilledAt(plan: WorldPlan, story: Story, call: number): Promise<{ breaches: Breach[]; reached: boolean }> {
+export async function judgeKilledAt(
+  plan: WorldPlan,
+  story: Story,
+  call: number,
+): Promise<{ breaches: Breach[]; reached: boolean }> {
   const scene = buildScene(plan);
   const before = fingerprint(scene);
   const first = await run(scene, story, { killAtCall: call });

@@ -43,7 +43,14 @@ export const temperNames = [
 
 export type TemperName = (typeof temperNames)[number];
 
-export const bystanderNames = ["root-acting", "container", "busy-user", "overlapping-range", "crowd", "unreaping-user"] as const;
+export const bystanderNames = [
+  "root-acting",
+  "container",
+  "busy-user",
+  "overlapping-range",
+  "crowd",
+  "unreaping-user",
+] as const;
 
 export type BystanderName = (typeof bystanderNames)[number];
 
@@ -125,7 +132,8 @@ export function permitsSuccess(plan: WorldPlan): boolean {
   if (plan.helper?.root === false || (plan.helper?.interruptions ?? []).length > 0) return false;
   if ((plan.faults ?? []).some((fault) => !harmlessFaults.has(fault))) return false;
   if ((plan.events ?? []).some((event) => event.kind === "new-session" || event.kind === "new-stray")) return false;
-  const written = host.killFile && !host.readOnlyCgroups && !(plan.faults ?? []).some((fault) => fault.startsWith("kill-"));
+  const written =
+    host.killFile && !host.readOnlyCgroups && !(plan.faults ?? []).some((fault) => fault.startsWith("kill-"));
   if (plan.helperInside === true && host.readOnlyCgroups) return false;
   return plan.processes.every((process) => canBeEnded(process, plan, written));
 }
@@ -153,5 +161,13 @@ function canBeEnded({ temper, place }: ProcessPlan, plan: WorldPlan, written: bo
   return true;
 }
 
-const endsByWriteAlone = new Set<TemperName>(["obedient", "deaf", "polite", "stopped", "vforking", "hopping", "setuid"]);
+const endsByWriteAlone = new Set<TemperName>([
+  "obedient",
+  "deaf",
+  "polite",
+  "stopped",
+  "vforking",
+  "hopping",
+  "setuid",
+]);
 const needsItsPath = new Set<TemperName>(["other-user", "own-namespace", "own-namespace-of-root", "setuid-sandbox"]);

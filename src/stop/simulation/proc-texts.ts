@@ -120,7 +120,8 @@ function mountinfo(world: World): string {
     lines.push("31 30 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids");
   }
   const root = layout === "cgroup-namespace" ? "/.." : "/";
-  if (layout !== "no-cgroup2") lines.push(`32 23 0:27 ${root} ${cgroupMount(world)} ${how},nosuid - cgroup2 cgroup2 ${how}`);
+  if (layout !== "no-cgroup2")
+    lines.push(`32 23 0:27 ${root} ${cgroupMount(world)} ${how},nosuid - cgroup2 cgroup2 ${how}`);
   return `${lines.join("\n")}\n`;
 }
 

@@ -2,7 +2,7 @@
 // The programs that a stop starts beside itself (systemctl, logger, the recorder), each of which may be missing, hang or
 // fail, and what PID 1 does when systemctl asks for the account's manager or runtime directory.
 
-import { ENOENT, type Child, type Errno, SIGKILL } from "../kernel.ts";
+import { type Child, ENOENT, type Errno, SIGKILL } from "../kernel.ts";
 import { accountUid, managerPath, plantedInHome, plantedInRuntime, runtimeDirectory, slicePath } from "./account.ts";
 import { ensureCgroup, findCgroup, isBraked, isFrozen, membersBelow } from "./cgroups.ts";
 import type { Process } from "./processes.ts";
@@ -19,7 +19,12 @@ export interface ProgramOptions {
   generation: 252 | 257;
 }
 
-export const healthyPrograms: ProgramOptions = { systemctl: "works", logger: "works", recorder: "works", generation: 257 };
+export const healthyPrograms: ProgramOptions = {
+  systemctl: "works",
+  logger: "works",
+  recorder: "works",
+  generation: 257,
+};
 
 /** What PID 1 and the programs remember of one world. */
 export class Services {
@@ -78,7 +83,9 @@ export class Services {
   }
 
   #systemctl(child: Program, words: readonly string[]): void {
-    const plain = words.filter((word, index) => !word.startsWith("-") && words[index - 1] !== "-p" && words[index - 1] !== "-n");
+    const plain = words.filter(
+      (word, index) => !word.startsWith("-") && words[index - 1] !== "-p" && words[index - 1] !== "-n",
+    );
     const [verb, ...units] = plain;
     if (verb === "show") child.say(this.#show(words, units));
     const durationUs = verb === "show" ? 9_000 : this.world.random.around(25_000);
@@ -119,7 +126,8 @@ export class Services {
       this.#makeRuntimeDirectory();
       child.end(0);
     } else if (this.options.systemctl === "masked") child.end(1, "Unit is masked.\n");
-    else if (this.options.systemctl === "busy-twice" && this.#busyAnswers-- > 0) child.end(1, "Device or resource busy\n");
+    else if (this.options.systemctl === "busy-twice" && this.#busyAnswers-- > 0)
+      child.end(1, "Device or resource busy\n");
     else {
       this.#startManager();
       child.end(0);

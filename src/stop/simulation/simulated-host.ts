@@ -3,13 +3,13 @@
 // world moves between any two of them; every call may meet a fault; and the helper may be killed at any of them.
 
 import {
+  type Child,
   EBADF,
   EINVAL,
   ENODEV,
   ENOENT,
   EPERM,
   EROFS,
-  type Child,
   type Errno,
   type FileStat,
   type Handle,
@@ -17,10 +17,19 @@ import {
   isErrno,
   type Stream,
 } from "../kernel.ts";
-import { cgroupFileAt, type CgroupFile, makeCgroupAt, namesIn, readCgroupFile, removeCgroup, statOf, writeCgroupFile } from "./cgroup-files.ts";
 import { slicePath } from "./account.ts";
+import {
+  type CgroupFile,
+  cgroupFileAt,
+  makeCgroupAt,
+  namesIn,
+  readCgroupFile,
+  removeCgroup,
+  statOf,
+  writeCgroupFile,
+} from "./cgroup-files.ts";
 import { isFrozen, pathOf } from "./cgroups.ts";
-import { type Call, FaultList } from "./faults.ts";
+import type { Call, FaultList } from "./faults.ts";
 import { abortFuse, fuseNames, fuseStat } from "./fuse.ts";
 import { cgroupMount, hostText, processLink, processText, procNames } from "./proc-texts.ts";
 import type { Process } from "./processes.ts";
@@ -80,7 +89,19 @@ interface OpenFile extends Handle {
 }
 
 /** What calls cost, in microseconds. A census of one process is a look and some work: 26 µs measured. */
-const costUs = { read: 22, entry: 0.7, list: 20, link: 6, stat: 4, open: 6, close: 2, signal: 6, write: 9, clock: 1, other: 3 };
+const costUs = {
+  read: 22,
+  entry: 0.7,
+  list: 20,
+  link: 6,
+  stat: 4,
+  open: 6,
+  close: 2,
+  signal: 6,
+  write: 9,
+  clock: 1,
+  other: 3,
+};
 
 export class SimulatedHost implements Host {
   readonly world: World;
@@ -107,7 +128,14 @@ export class SimulatedHost implements Host {
   #interruption = 0;
   readonly #ignored = new Set<number>();
 
-  constructor(world: World, services: Services, turns: Turns, faults: FaultList, helper: Process, options: HelperOptions) {
+  constructor(
+    world: World,
+    services: Services,
+    turns: Turns,
+    faults: FaultList,
+    helper: Process,
+    options: HelperOptions,
+  ) {
     this.world = world;
     this.helper = helper;
     this.options = options;
@@ -162,7 +190,9 @@ export class SimulatedHost implements Host {
     const place = this.#processPlace(path);
     if (place === undefined) return this.world.files.stat(path);
     const text = processText(this.world, place.pid, place.name === "" ? "status" : place.name);
-    return isErrno(text) ? text : { kind: place.name === "" ? "directory" : "file", mode: 0o444, uid: 0, nlink: 1, rdev: 0, size: 0 };
+    return isErrno(text)
+      ? text
+      : { kind: place.name === "" ? "directory" : "file", mode: 0o444, uid: 0, nlink: 1, rdev: 0, size: 0 };
   }
 
   open(path: string, how: "read" | "write"): Handle | Errno {
@@ -248,7 +278,9 @@ export class SimulatedHost implements Host {
   makeDirectory(path: string, mode: number): Errno {
     const refused = this.#step("makeDirectory", path, costUs.open);
     if (refused !== undefined) return refused;
-    return this.#isCgroupPath(path) ? makeCgroupAt(this.world, this.#belowMount(path)) : this.world.files.makeDirectory(path, mode);
+    return this.#isCgroupPath(path)
+      ? makeCgroupAt(this.world, this.#belowMount(path))
+      : this.world.files.makeDirectory(path, mode);
   }
 
   createFile(path: string, text: string, mode: number): Errno {
@@ -390,7 +422,8 @@ export class SimulatedHost implements Host {
   #processFile(pid: number, name: string): string | Errno {
     if (name === "uid_map") return "         0          0 4294967295\n";
     if (pid === this.pid && name === "loginuid") return this.options.loginuid;
-    if (pid === 1 && name === "cgroup" && this.world.host.layout === "cgroup-namespace") return "0::/../../init.scope\n";
+    if (pid === 1 && name === "cgroup" && this.world.host.layout === "cgroup-namespace")
+      return "0::/../../init.scope\n";
     return processText(this.world, pid, name);
   }
 
@@ -415,7 +448,9 @@ export class SimulatedHost implements Host {
   }
 
   #pathOfOpen(open: OpenFile): string {
-    return typeof open.file === "string" ? open.file : `${cgroupMount(this.world)}/.../${open.file.cgroup.name}/${open.file.name}`;
+    return typeof open.file === "string"
+      ? open.file
+      : `${cgroupMount(this.world)}/.../${open.file.cgroup.name}/${open.file.name}`;
   }
 
   #writeTo(file: CgroupFile | string, text: string, path: string): Errno {

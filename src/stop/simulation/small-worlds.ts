@@ -3,7 +3,15 @@
 // hardest three at a time. Plans only; who runs them decides what they prove.
 
 import { type Place, places } from "./account.ts";
-import { bystanderNames, faultNames, isPossible, type ProcessPlan, type TemperName, temperNames, type WorldPlan } from "./plans.ts";
+import {
+  bystanderNames,
+  faultNames,
+  isPossible,
+  type ProcessPlan,
+  type TemperName,
+  temperNames,
+  type WorldPlan,
+} from "./plans.ts";
 
 /** A condition of the host, with the name that a failing test shows. */
 export type Condition = Omit<WorldPlan, "seed" | "processes">;
@@ -44,10 +52,16 @@ export const conditions: readonly Condition[] = [
   ...bystanderNames.map((name): Condition => ({ bystanders: [name] })),
   { bystanders: ["busy-user", "container", "root-acting"] },
   ...faultNames.map((name): Condition => ({ faults: [name] })),
+  { faults: ["cgroup-path-unreadable"], host: { killFile: false } },
   { events: [{ kind: "new-session", atMs: 110 }] },
   { events: [{ kind: "new-stray", atMs: 111 }] },
   { events: [{ kind: "new-session", atMs: 2 }], host: { collectAfterUs: 300 } },
-  { events: [{ kind: "slice-removed", atMs: 1 }, { kind: "new-session", atMs: 112 }] },
+  {
+    events: [
+      { kind: "slice-removed", atMs: 1 },
+      { kind: "new-session", atMs: 112 },
+    ],
+  },
   { events: [{ kind: "recycled-pid", atMs: 1 }] },
   { events: [{ kind: "recycled-pid", atMs: 11 }] },
 ];
@@ -91,7 +105,15 @@ const blinding = new Set<string>([
   "list-slow",
   "status-slow",
 ]);
-const differing: readonly TemperName[] = ["deaf", "headless", "chain", "respawning", "other-user", "own-namespace", "keeping-a-corpse"];
+const differing: readonly TemperName[] = [
+  "deaf",
+  "headless",
+  "chain",
+  "respawning",
+  "other-user",
+  "own-namespace",
+  "keeping-a-corpse",
+];
 
 function tempersUnder(condition: Condition): readonly TemperName[] {
   const trapped = condition.helperInside === true && condition.host?.readOnlyCgroups === true;
@@ -109,7 +131,8 @@ export function* conditionWorlds(): Generator<WorldPlan> {
     for (const temper of tempersUnder(condition)) {
       for (const place of ["unit", "stray"] as const) {
         const process = { temper, place };
-        if (isPossible(process) && !isEndless(process)) yield { ...condition, seed: seed++, processes: [process], request: forced };
+        if (isPossible(process) && !isEndless(process))
+          yield { ...condition, seed: seed++, processes: [process], request: forced };
       }
     }
   }
@@ -121,6 +144,8 @@ export function* graceWorlds(): Generator<WorldPlan> {
   const ofTheGrace: readonly Condition[] = [
     { slice: "frozen" },
     { slice: "frozen-and-braked", manager: true },
+    { events: [{ kind: "recycled-pid", atMs: 25 }] },
+    { events: [{ kind: "recycled-pid", atMs: 60 }] },
     { events: [{ kind: "recycled-pid", atMs: 100 }] },
     { events: [{ kind: "recycled-pid", atMs: 6_000 }] },
     { events: [{ kind: "new-session", atMs: 5_000 }] },
@@ -144,15 +169,23 @@ export function* pairWorlds(): Generator<WorldPlan> {
   for (const [index, one] of names.entries()) {
     for (const other of names.slice(index)) {
       const pairs: ProcessPlan[][] = [
-        [{ temper: one, place: "unit" }, { temper: other, place: "app" }],
-        [{ temper: one, place: "unit" }, { temper: other, place: "stray" }],
+        [
+          { temper: one, place: "unit" },
+          { temper: other, place: "app" },
+        ],
+        [
+          { temper: one, place: "unit" },
+          { temper: other, place: "stray" },
+        ],
       ];
-      for (const processes of pairs) if (processes.every((one) => isPossible(one) && !isEndless(one))) yield { seed: seed++, processes, request: forced };
+      for (const processes of pairs)
+        if (processes.every((one) => isPossible(one) && !isEndless(one)))
+          yield { seed: seed++, processes, request: forced };
     }
   }
 }
 
-const hardest: readonly TemperName[] = ["headless-chain", "chain", "slow-chain", "storm", "respawning", "hopping", "setuid-sandbox"];
+const hardest: readonly TemperName[] = ["headless-chain", "chain", "slow-chain", "storm", "respawning"];
 
 /** The hardest tempers, three at a time, on a busy host with numbers that wrap and cgroups that vanish. */
 export function* tripleWorlds(): Generator<WorldPlan> {
@@ -166,7 +199,13 @@ export function* tripleWorlds(): Generator<WorldPlan> {
           { temper: two, place: "stray" },
           { temper: three, place: "app" },
         ];
-        yield { seed: seed++, processes, request: forced, host: { collectAfterUs: 2_000, pidMax: 900 }, bystanders: ["busy-user"] };
+        yield {
+          seed: seed++,
+          processes,
+          request: forced,
+          host: { collectAfterUs: 2_000, pidMax: 900 },
+          bystanders: ["busy-user"],
+        };
       }
     }
   }
@@ -181,10 +220,22 @@ export function* otherRequests(): Generator<WorldPlan> {
     { request: { json: true, force: true } },
     { request: { json: true }, helper: { terminals: [0, 2], typed: [{ afterMs: 400, text: "\n" }] } },
     { request: { yes: false }, helper: { terminals: [0, 1, 2], typed: [{ afterMs: 900, text: "no\n" }] } },
-    { request: { yes: false }, helper: { terminals: [0, 1, 2], typed: [{ afterMs: 900, text: "n" }, { afterMs: 1_900, text: "\n" }] } },
+    {
+      request: { yes: false },
+      helper: {
+        terminals: [0, 1, 2],
+        typed: [
+          { afterMs: 900, text: "n" },
+          { afterMs: 1_900, text: "\n" },
+        ],
+      },
+    },
     { request: { yes: false, force: true }, helper: { terminals: [0, 1, 2], typed: [{ afterMs: 900, text: "\n" }] } },
     { request: { yes: false, force: true }, helper: { terminals: [0, 1, 2], typed: [] } },
-    { request: { yes: false, force: true }, helper: { terminals: [0, 1, 2], typed: [{ afterMs: 5, text: undefined }] } },
+    {
+      request: { yes: false, force: true },
+      helper: { terminals: [0, 1, 2], typed: [{ afterMs: 5, text: undefined }] },
+    },
     { request: { yes: false, force: true }, helper: { terminals: [0, 1, 2], typed: [], stuckOutput: true } },
     { request: { yes: false }, helper: { terminals: [0, 1, 2], interruptions: [{ atMs: 700, signal: 2 }] } },
     { helper: { root: false } },
@@ -197,7 +248,14 @@ export function* otherRequests(): Generator<WorldPlan> {
   ];
   for (const condition of requests) {
     for (const temper of ["deaf", "headless", "chain", "respawning", "polite"] as const) {
-      yield { ...condition, seed: seed++, processes: [{ temper, place: "unit" }, { temper, place: "stray" }] };
+      yield {
+        ...condition,
+        seed: seed++,
+        processes: [
+          { temper, place: "unit" },
+          { temper, place: "stray" },
+        ],
+      };
     }
   }
 }

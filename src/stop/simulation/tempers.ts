@@ -10,7 +10,9 @@ import type { World } from "./world.ts";
 export type Temper = (world: World, process: Process) => void;
 
 /** Dies from a TERM of default disposition. */
-export const obedient: Temper = () => {};
+export const obedient: Temper = (_world, process) => {
+  process.term = "default";
+};
 
 export const deaf: Temper = (_world, process) => {
   process.term = "ignore";

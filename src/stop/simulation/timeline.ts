@@ -20,7 +20,8 @@ export class Timeline {
   /** Lets `act` happen `delayUs` from now; equal times keep the order in which they were asked for. */
   after(delayUs: number, act: () => void): void {
     this.#order++;
-    if (this.#order > mostAppointments) throw new Error("this world keeps too many appointments: a temper never settles");
+    if (this.#order > mostAppointments)
+      throw new Error("this world keeps too many appointments: a temper never settles");
     this.#push({ atUs: this.nowUs + Math.max(0, delayUs), order: this.#order, act });
   }
 

@@ -5,7 +5,7 @@
 import { type Cgroup, ensureCgroup, join, leave, makeCgroup, removeTree } from "./cgroups.ts";
 import { FileTree } from "./files.ts";
 import type { FuseConnection } from "./fuse.ts";
-import { type Owner, type Phase, type Process, type Uids, hostUserNamespace } from "./processes.ts";
+import { hostUserNamespace, type Owner, type Phase, type Process, type Uids } from "./processes.ts";
 import { Random } from "./random.ts";
 import { Timeline } from "./timeline.ts";
 

@@ -20,6 +20,8 @@ export type Suite = "bookworm" | "trixie";
 const PACKAGES = [
   ...["systemd", "systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "sudo"],
   ...["procps", "iproute2", "util-linux", "passwd", "logrotate", "cron", "at", "strace", "python3"],
+  // Two setuid sandboxes and a container engine, as sessions and bystanders; file systems to freeze.
+  ...["firejail", "chromium-sandbox", "crun", "e2fsprogs"],
   ...["rpm", "dnf"],
 ];
 

@@ -16,6 +16,9 @@ export const SPEC = "rpm/ai-tools.spec";
 /** What of the checkout is in the archive; tests and the simulation are not needed to build or to read the product. */
 const IN_THE_ARCHIVE = [
   "LICENSE",
+  "README.md",
+  "SECURITY.md",
+  "docs",
   "package.json",
   "man",
   "rpm/ai-tools.logrotate",
@@ -27,7 +30,7 @@ const IN_THE_ARCHIVE = [
   "sudoers.d",
   "systemd",
 ];
-const NOT_IN_THE_ARCHIVE = /\.test\.ts$|\/simulation$/;
+const NOT_IN_THE_ARCHIVE = /\.(test|fixture)\.ts$|\/simulation$/;
 
 export interface Programs {
   /** Entry file of the helper, relative to the checkout. */

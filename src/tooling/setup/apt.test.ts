@@ -45,9 +45,15 @@ test("nothing is done where everything is there", async () => {
 });
 
 test("a program from elsewhere counts as its package", async () => {
-  const { machine, calls } = imagine({ hasProgram: (program) => program === "docker" });
+  const { machine, calls } = imagine({ hasProgram: (program) => program === "dockerd" });
   await ensurePackages(["docker.io"], machine);
   expect(calls).toEqual([]);
+});
+
+test("a container client is no container engine", async () => {
+  const { machine, calls } = imagine({ hasProgram: (program) => program === "docker" });
+  await ensurePackages(["docker.io"], machine);
+  expect(calls).toEqual(["install --yes --no-install-recommends docker.io"]);
 });
 
 test("only what is missing is installed, without an update where the lists know it", async () => {

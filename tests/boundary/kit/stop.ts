@@ -35,6 +35,9 @@ export interface Report {
   mechanisms: string[];
   remarks: string[];
   hints: string[];
+  /** Sentences about what could not be told. */
+  unknown: string[];
+  durationMs: number;
 }
 
 export interface Row {
