@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two projects: unit tests stand beside their source and touch nothing outside this process; boundary tests prove the
-// promises on the installed product, on real hosts.
+// Three projects: unit tests stand beside their source and touch nothing outside this process; boundary tests prove the
+// promises on the installed product, on real hosts; worst-day tests try on the same hosts to make it lie, hang or miss.
 
 import { defineConfig } from "vitest/config";
+import { WORKERS_VARIABLE } from "./src/tooling/boundary/variables.ts";
 import { productVersion } from "./src/tooling/machine.ts";
 
 // A constant of the executables (src/tooling/build/compile.ts).
 const define = { AI_TOOLS_VERSION: JSON.stringify(productVersion()) };
+
+/** Each worker boots one host and runs its files one after another on it. */
+const onHosts = {
+  pool: "forks",
+  maxWorkers: Number(process.env[WORKERS_VARIABLE] ?? 2),
+  isolate: false,
+  fileParallelism: true,
+  testTimeout: 120_000,
+  hookTimeout: 600_000,
+} as const;
 
 export default defineConfig({
   test: {
@@ -26,14 +37,16 @@ export default defineConfig({
         define,
         test: {
           name: "boundary",
-          include: ["tests/boundary/**/*.test.ts"],
-          // Each worker boots one host and runs its files one after another on it.
-          pool: "forks",
-          maxWorkers: 2,
-          isolate: false,
-          fileParallelism: true,
-          testTimeout: 120_000,
-          hookTimeout: 600_000,
+          include: ["tests/boundary/*.test.ts"],
+          ...onHosts,
+        },
+      },
+      {
+        define,
+        test: {
+          name: "worst-day",
+          include: ["tests/boundary/worst-day/**/*.test.ts"],
+          ...onHosts,
         },
       },
     ],

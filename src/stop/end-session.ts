@@ -219,7 +219,9 @@ export async function lookAgain(
     census.alive = counted;
     if (census.complete) last = census;
     if (counted.length > 0) return { quiet: false, last: census };
-    if (proof.add(isEmpty(census) && sliceQuiet, before, lastPid(kernel))) return { quiet: true, last };
+    // Somebody was there and could not be placed any more: that settles nothing, and proves nothing either.
+    const sawNobody = isEmpty(census) && others.length === counted.length;
+    if (proof.add(sawNobody && sliceQuiet, before, lastPid(kernel))) return { quiet: true, last };
     if (kernel.nowMs() >= deadlineMs) return { quiet: false, last };
     if (!proof.begun) await kernel.sleep(limits.laterPollMs);
   }

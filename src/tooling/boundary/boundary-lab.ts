@@ -5,28 +5,33 @@
 import { dirname } from "node:path";
 
 import { ENGINE_VARIABLE, type Engine } from "../lab/engine.ts";
-import { ensureImage } from "../lab/image.ts";
-import { openLab } from "../lab/lab.ts";
+import { ensureImage, type Suite } from "../lab/image.ts";
+import { type OpenLab, openLab } from "../lab/lab.ts";
 import { buildPackage } from "../package/package.ts";
 import { step } from "../progress.ts";
 import { buildTempers } from "../tempers/build-tempers.ts";
+import { RPM_VARIABLE } from "./variables.ts";
 
-/** Names the RPM that the tests install; without it each worker builds it. */
-export const RPM_VARIABLE = "AI_TOOLS_BOUNDARY_RPM";
-/** Names an executable that takes the place of the installed helper: a mutant, which the tests must notice. */
-export const HELPER_VARIABLE = "AI_TOOLS_BOUNDARY_HELPER";
+export { RPM_VARIABLE };
 
-/**
- * Does `work` with everything ready that the workers of the boundary tests need.
- * @param work gets the variables to add to the environment of the test runner
- */
-export async function withBoundaryLab<T>(work: (environment: Record<string, string>) => Promise<T>): Promise<T> {
+export interface BoundaryLab {
+  /** What the test runner needs in its environment, besides the suite of its hosts. */
+  environment: Record<string, string>;
+  lab: OpenLab;
+  rpm: string;
+}
+
+/** Does `work` with everything ready that the workers of the boundary tests need on hosts of these suites. */
+export async function withBoundaryLab<T>(
+  suites: readonly Suite[],
+  work: (boundary: BoundaryLab) => Promise<T>,
+): Promise<T> {
   const { rpm } = await buildPackage();
   await step("compiling tempers", buildTempers);
   const lab = await openLab();
   try {
-    await ensureImage(lab.engine, "bookworm");
-    return await work({ ...inheritance(lab.engine), [RPM_VARIABLE]: rpm });
+    for (const suite of suites) await ensureImage(lab.engine, suite);
+    return await work({ environment: { ...inheritance(lab.engine), [RPM_VARIABLE]: rpm }, lab, rpm });
   } finally {
     await lab.end();
   }

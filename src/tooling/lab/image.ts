@@ -14,7 +14,8 @@ import type { Engine } from "./engine.ts";
 import { runProgram } from "./program.ts";
 
 /** Debian 12 has systemd 252, the generation of EL9; Debian 13 has 257, that of EL10. */
-export type Suite = "bookworm" | "trixie";
+export const suites = ["bookworm", "trixie"] as const;
+export type Suite = (typeof suites)[number];
 
 /** What a host has beside Debian's required packages. */
 const PACKAGES = [

@@ -82,7 +82,8 @@ export async function sweep(): Promise<string[]> {
   return [...engines, ...(await sweepHosts(ordinary)), ...(await removeImages(ordinary))];
 }
 
-async function sweepHosts(engine: Engine): Promise<string[]> {
+/** Removes hosts whose makers are gone (of a private engine too, where its holder asks). Returns their names. */
+export async function sweepHosts(engine: Engine): Promise<string[]> {
   if (engine.kind === "inherited") return [];
   const format = `{{.Names}} {{.Label "${HOST_LABEL}"}}`;
   const { code, stdout } = await engine.docker(["ps", "--all", "--filter", `label=${HOST_LABEL}`, "--format", format]);

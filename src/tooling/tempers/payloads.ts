@@ -7,17 +7,42 @@ import { countersOnHost, tempersOnHost } from "./build-tempers.ts";
 import { readCounters } from "./counters.ts";
 
 /** One sentence of temper each: see the C source of that name. */
-export type Temper = "polite" | "deaf" | "stubborn" | "scattered" | "headless" | "stopped" | "restarting" | "saving";
+export type Temper =
+  | "polite"
+  | "deaf"
+  | "stubborn"
+  | "scattered"
+  | "headless"
+  | "stopped"
+  | "restarting"
+  | "saving"
+  | HostileTemper;
+
+/** Those of the worst day. */
+export type HostileTemper =
+  | "heir"
+  | "adopting"
+  | "chain"
+  | "storm"
+  | "hopping"
+  | "self-frozen"
+  | "refreezing"
+  | "restopping"
+  | "saving-by-program"
+  | "vforking"
+  | "threaded"
+  | "buried";
 
 /**
  * Where a payload of the account lives:
  * `session`: a transient unit of PID 1 in the account's slice, in the form of an agent session;
+ * `session-moved`: started as that, but moved by itself into a scope of the account's manager, which must linger;
  * `own-manager`: a transient unit of the account's own manager, which must linger;
  * `own-manager-always`: the same, restarted by that manager whenever it ends;
  * `system-unit`: a system unit outside the slice that changes to the account with setpriv (a stray);
  * `exec`: started from outside without any unit of its own (a stray), as `docker exec` and `su` without PAM do.
  */
-export type Place = "session" | "own-manager" | "own-manager-always" | "system-unit" | "exec";
+export type Place = "session" | "session-moved" | "own-manager" | "own-manager-always" | "system-unit" | "exec";
 
 /** Who goes on when the account's processes end, see `bystanderCommand`. */
 export type Bystander = "operator" | "other-user" | "root-acting-for-account" | "container";
@@ -41,6 +66,18 @@ const workersOf: Record<Temper, number> = {
   stopped: 1,
   restarting: 2,
   saving: 1,
+  heir: 1,
+  adopting: 3,
+  chain: 1,
+  storm: 2,
+  hopping: 1,
+  "self-frozen": 1,
+  refreezing: 2,
+  restopping: 2,
+  "saving-by-program": 1,
+  vforking: 1,
+  threaded: 2,
+  buried: 1,
 };
 
 /** Longest wait for a payload's counters, in milliseconds: systemd on a busy machine takes a second or two. */
@@ -57,6 +94,8 @@ export interface Wanted {
   place: Place;
   /** The project of a session, an absolute path that exists; `/` when absent. */
   workingDirectory?: string;
+  /** What its temper wants to be told besides, see there. */
+  words?: string[];
 }
 
 /** Starts payloads and returns when all their processes count. */
@@ -95,15 +134,18 @@ export async function startAccountManager(host: LabHost): Promise<void> {
   await host.sh(`systemctl reset-failed user@${uid}.service 2>/dev/null; systemctl start user@${uid}.service`);
 }
 
-function startCommand({ name, temper, place, workingDirectory = "/" }: Wanted): string {
-  const command = `${tempersOnHost}/${temper} ${countersOnHost}/${name} ${longestLifeS}`;
+function startCommand({ name, temper, place, workingDirectory = "/", words = [] }: Wanted): string {
+  const command = [`${tempersOnHost}/${temper} ${countersOnHost}/${name} ${longestLifeS}`, ...words].join(" ");
   const unit = unitOf(name, place);
   const asAccount = "setpriv --reuid=ai-tools --regid=ai-tools --clear-groups";
   const ownManager = `systemd-run --quiet --user -M ai-tools@.host --unit=${unit} -p WorkingDirectory=${workingDirectory}`;
+  const session =
+    `systemd-run --quiet --collect --uid=ai-tools --gid=ai-tools --slice=user-$(id -u ai-tools).slice --unit=${unit} ` +
+    `-p WorkingDirectory=${workingDirectory} -p NoNewPrivileges=yes`;
+  const move = `env XDG_RUNTIME_DIR=/run/user/$(id -u ai-tools) systemd-run --user --scope --quiet --collect`;
   const places: Record<Place, string> = {
-    session:
-      `systemd-run --quiet --collect --uid=ai-tools --gid=ai-tools --slice=user-$(id -u ai-tools).slice --unit=${unit} ` +
-      `-p WorkingDirectory=${workingDirectory} -p NoNewPrivileges=yes ${command}`,
+    session: `${session} ${command}`,
+    "session-moved": `${session} ${move} --unit=moved-${name} ${command}`,
     "own-manager": `${ownManager} --collect ${command}`,
     "own-manager-always": `${ownManager} -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command}`,
     "system-unit": `systemd-run --quiet --collect --unit=${unit} ${asAccount} ${command}`,

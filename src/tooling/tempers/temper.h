@@ -25,7 +25,10 @@
 
 #define SLOTS 128
 #define LONGEST_LIFE_S 120
+// A temper that needs more than its neighbours defines this before it includes this file; at most 2,000.
+#ifndef MOST_PROCESSES
 #define MOST_PROCESSES 1000
+#endif
 #define TICK_US 2000
 
 // One process of the payload. `ticks` grows while the process runs, whatever /proc says about it.
@@ -40,6 +43,7 @@ struct slot {
 static struct slot *slots;
 static struct slot *mine;
 static int longest_life_s = LONGEST_LIFE_S;
+static struct timespec begun;
 
 static void fail(const char *what) {
   perror(what);
@@ -80,8 +84,25 @@ static void begin(int argc, char **argv) {
   if (argc == 3) longest_life_s = atoi(argv[2]);
   struct rlimit limit = {MOST_PROCESSES, MOST_PROCESSES};
   if (setrlimit(RLIMIT_NPROC, &limit)) fail("setrlimit");
+  if (clock_gettime(CLOCK_MONOTONIC, &begun)) fail("clock_gettime");
   open_counters(argv[1]);
   take_a_counter();
+}
+
+// For a temper with words of its own: `temper COUNTER-FILE SECONDS WORD...`.
+static void begin_with_words(int argc, char **argv, int words) {
+  if (argc != 3 + words) {
+    fprintf(stderr, "usage: %s COUNTER-FILE SECONDS and %d words more\n", argv[0], words);
+    exit(64);
+  }
+  begin(3, argv);
+}
+
+// The end of its own of a lineage, whose members keep no counter of theirs.
+static int is_past_end(void) {
+  struct timespec now;
+  if (clock_gettime(CLOCK_MONOTONIC, &now)) fail("clock_gettime");
+  return now.tv_sec - begun.tv_sec >= longest_life_s;
 }
 
 static void tick(void) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands that judge the project (test, test:unit, boundary, check, ci-full) and tidy it (fix, clean).
+// The commands that judge the project (test, test:unit, check, ci-full) and tidy it (fix, clean).
 
 import type { ArgumentsCamelCase, CommandModule } from "yargs";
 import { inProject } from "../machine.ts";
@@ -7,7 +7,7 @@ import { attached, step } from "../progress.ts";
 import { runChecks } from "./check.ts";
 import { clean } from "./clean.ts";
 import { failed, type Outcome } from "./report.ts";
-import { boundaryTests, conclude, everyTest } from "./run.ts";
+import { conclude, everyTest } from "./run.ts";
 import { runProject } from "./vitest.ts";
 
 /** What `ci-full` tries after all tests, each as `npm run` would. */
@@ -25,11 +25,6 @@ export const commands: CommandModule[] = [
     command: "test:unit [files..]",
     describe: "the unit tests alone: no host, no root, under a minute",
     handler: async (args) => conclude(await runProject("unit", { files: namedFiles(args) })),
-  },
-  {
-    command: "boundary [files..]",
-    describe: "the boundary tests alone, or those whose file name contains a word",
-    handler: async (args) => conclude(await boundaryTests(namedFiles(args))),
   },
   {
     command: "check",
@@ -50,9 +45,9 @@ export const commands: CommandModule[] = [
   },
   {
     command: "ci-full",
-    describe: "all tests, then the package twice, the drill and the mutants",
+    describe: "all tests on all kinds of hosts, then the package twice, the drill and the mutants",
     handler: async () => {
-      const outcomes = await everyTest();
+      const outcomes = await everyTest(true);
       for (const argv of FULL) outcomes.push(await wholeCommand(argv));
       conclude(outcomes);
     },

@@ -3,7 +3,7 @@
 // exit code are computed. Nothing here runs anything.
 
 export interface Outcome {
-  /** Where it belongs: `check`, `unit`, `boundary`. */
+  /** Where it belongs: `check`, `unit`, `boundary`, `worst-day`. */
   stage: string;
   /** The test's file and its whole name, or what was checked. */
   name: string;
@@ -11,6 +11,8 @@ export interface Outcome {
   /** Why it failed. */
   message?: string;
   durationMs?: number;
+  /** The suite of the host that it ran on, where it ran on one. */
+  host?: string;
 }
 
 /** One entry of `tests/allowed-skips.json`. */
@@ -36,6 +38,9 @@ export interface VitestReport {
   }[];
 }
 
+/** What is said of a run in which every test was left out. */
+export const noTestRan = "no test ran";
+
 /**
  * The outcomes in one report of vitest. A file that did not load, a run without a test and an error outside every test
  * each count as a failure: none of them may look like success.
@@ -50,7 +55,7 @@ export function outcomesOf(stage: string, report: VitestReport | undefined, exit
     const unexplained = file.status === "failed" && !tests.some((test) => test.result === "failed");
     return unexplained ? [...tests, failed(stage, path, file.message || "the file failed outside its tests")] : tests;
   });
-  if (!outcomes.some((outcome) => outcome.result !== "skipped")) outcomes.push(failed(stage, "vitest", "no test ran"));
+  if (!outcomes.some((outcome) => outcome.result !== "skipped")) outcomes.push(failed(stage, "vitest", noTestRan));
   if (exitCode !== 0 && !outcomes.some((outcome) => outcome.result === "failed")) {
     outcomes.push(failed(stage, "vitest", `vitest ended with ${exitCode} although no test failed (see its output)`));
   }

@@ -3,32 +3,27 @@
 // the exit code.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { partsOfEachChange } from "../boundary/parts.ts";
+import { testsOnHosts } from "../boundary/run.ts";
+import { suites } from "../lab/image.ts";
 import { inProject } from "../machine.ts";
 import { say, step } from "../progress.ts";
 import { runChecks } from "./check.ts";
-import { type AllowedSkip, allPassed, closingLines, failed, judgeSkips, type Outcome, tallyOf } from "./report.ts";
+import { type AllowedSkip, allPassed, closingLines, judgeSkips, type Outcome, tallyOf } from "./report.ts";
 import { runProject } from "./vitest.ts";
 
-/** All tests, the fast ones first; a stage that fails does not keep the next from being tried. */
-export async function everyTest(): Promise<Outcome[]> {
+/**
+ * All tests, the fast ones first; a stage that fails does not keep the next from being tried.
+ * @param full every boundary and worst-day test on every kind of host, with all repetitions; otherwise the part that is
+ *   short enough for each change
+ */
+export async function everyTest(full = false): Promise<Outcome[]> {
+  const onHosts = () => testsOnHosts(full ? { hosts: [...suites], full } : { parts: partsOfEachChange() });
   return [
     ...(await runChecks()),
     ...(await step("unit tests", () => runProject("unit"))),
-    ...(await step("boundary tests", () => boundaryTests([]))),
+    ...(await step("boundary tests", onHosts)),
   ];
-}
-
-/** The boundary tests, with the package built and the hosts' image made before. */
-export async function boundaryTests(files: string[]): Promise<Outcome[]> {
-  try {
-    const { withBoundaryLab } = await import("../boundary/boundary-lab.ts");
-    return await withBoundaryLab((environment) => runProject("boundary", { environment, files }));
-  } catch (error) {
-    // The tests could not be started: that is a failure with a name, and the other stages keep their numbers.
-    const message = error instanceof Error ? error.message : String(error);
-    say(message);
-    return [failed("boundary", "the lab", message)];
-  }
 }
 
 /** Ends a run: writes the report, prints the closing lines and sets the exit code from the same outcomes. */

@@ -7,7 +7,6 @@ import errno
 import os
 import platform
 import signal
-import sys
 import threading
 import time
 

@@ -6,7 +6,23 @@ import os
 import signal
 import time
 
-from bench import BENCH, CLONE_NEWNS, call, cgroup, check, children, deaf, errno_of, fact, libc, populated, read, start, state, status, until, write
+from bench import (
+    BENCH,
+    CLONE_NEWNS,
+    call,
+    cgroup,
+    check,
+    deaf,
+    errno_of,
+    fact,
+    libc,
+    populated,
+    read,
+    start,
+    state,
+    until,
+    write,
+)
 
 
 @fact

@@ -9,7 +9,26 @@ import signal
 import struct
 import time
 
-from bench import BENCH, LIFE_S, UID, call, cgroup, check, children, deaf, errno_of, fact, headless, libc, populated, read, start, state, status, until, write
+from bench import (
+    BENCH,
+    LIFE_S,
+    UID,
+    call,
+    check,
+    children,
+    deaf,
+    errno_of,
+    fact,
+    headless,
+    libc,
+    populated,
+    read,
+    start,
+    state,
+    status,
+    until,
+    write,
+)
 
 
 @fact

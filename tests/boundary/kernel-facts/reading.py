@@ -8,7 +8,28 @@ import struct
 import sys
 import time
 
-from bench import BENCH, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LIFE_S, UID, call, cgroup, check, children, errno_of, fact, headless, libc, populated, read, start, state, status, until, write
+from bench import (
+    BENCH,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    LIFE_S,
+    UID,
+    call,
+    check,
+    children,
+    errno_of,
+    fact,
+    headless,
+    libc,
+    populated,
+    read,
+    start,
+    state,
+    status,
+    until,
+    write,
+)
 
 
 @fact

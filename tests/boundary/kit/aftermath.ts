@@ -155,9 +155,7 @@ export async function expectAftermath(host: LabHost, report?: Pick<Report, "mana
   await startPayload(host, "999901", "polite", "session");
   if (outcome === "restored") await startPayload(host, "999902", "polite", "own-manager");
   await expectUnhampered(host);
-  expect(await running(host)).toEqual(
-    [...bystanders, "999901", ...(outcome === "restored" ? ["999902"] : [])].sort(),
-  );
+  expect(await running(host)).toEqual([...bystanders, "999901", ...(outcome === "restored" ? ["999902"] : [])].sort());
   await host.sh(`systemctl kill -s KILL ai-tools-claude-code-999901.service
     rm -f ${countersOnHost}/99990?; true`);
 }
