@@ -16,6 +16,7 @@ import {
   statusText,
 } from "./hand-made-processes.fixture.ts";
 import { EACCES, EIO, ENOENT, EPERM, ESRCH } from "./kernel.ts";
+import { auxiliaryVector } from "./simulation/proc-texts.ts";
 
 const foreign = [1000, 1000, 1000, 1000] as const;
 const asRoot = [0, 0, 0, 0] as const;
@@ -123,6 +124,7 @@ describe("a container's process with the account's number", () => {
     populate(host, [shim, init, process], 61);
     host.links.set("/proc/self/ns/user", ownUserNamespace);
     for (const pid of [55, 60, 61]) host.links.set(`/proc/${pid}/ns/user`, ownUserNamespace);
+    host.files.set("/proc/55/auxv", auxiliaryVector(0));
     return host;
   }
 
@@ -157,6 +159,12 @@ describe("a container's process with the account's number", () => {
     expect(pids(lookAt(host).alive)).toContain(61);
   });
 
+  test("is the account's where somebody else executed the program that became root's (a setuid sandbox)", () => {
+    const host = containerHost();
+    host.files.set("/proc/55/auxv", auxiliaryVector(990));
+    expect(pids(lookAt(host).alive)).toEqual([61]);
+  });
+
   test.each([0, 1])("is the account's where its first ancestor outside is process %i", (parent) => {
     const host = containerHost();
     place(host, { pid: 60, parent, namespacePids: "60\t1", uids: asRoot, cgroup: container });
@@ -168,6 +176,8 @@ describe("a container's process with the account's number", () => {
     ["the helper's user namespace cannot be read", (host) => void host.links.set("/proc/self/ns/user", EACCES)],
     ["an ancestor is gone", (host) => void host.files.set("/proc/60/status", ENOENT)],
     ["an ancestor cannot be read", (host) => void host.files.set("/proc/55/status", EIO)],
+    ["it cannot be read who executed the shim", (host) => void host.files.set("/proc/55/auxv", EACCES)],
+    ["the shim's program says nothing of who executed it", (host) => void host.files.set("/proc/55/auxv", "")],
     ["its place cannot be read", (host) => void host.files.set("/proc/61/cgroup", EIO)],
     [
       "its ancestors go round in a circle",

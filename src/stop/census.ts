@@ -5,7 +5,15 @@
 import { type Identity, isOfAccount } from "./identity.ts";
 import { ENOENT, ESRCH, isErrno, type KernelView } from "./kernel.ts";
 import { limits } from "./limits.ts";
-import { decimal, type ProcessStatus, parseCgroupPath, parseLastPid, parseStat, parseStatus } from "./proc-files.ts";
+import {
+  decimal,
+  type ProcessStatus,
+  parseCgroupPath,
+  parseExecutor,
+  parseLastPid,
+  parseStat,
+  parseStatus,
+} from "./proc-files.ts";
 import { isInSlice, type Slice } from "./slice.ts";
 
 /** Whom a census looks for. */
@@ -203,8 +211,9 @@ function judge(view: KernelView, scope: Scope, pid: number, status: ProcessStatu
 
 /**
  * A container engine's process: the number is the account's, the account is not. It lives in a pid namespace below, in
- * the helper's own user namespace, and its first ancestor outside is a process of root other than PID 1. Neither alone
- * proves it: a setuid sandbox leaves the user namespace, and CLONE_PARENT gives any parent.
+ * the helper's own user namespace, and its first ancestor outside is a process of root other than PID 1 whose program root
+ * executed. Nothing less proves it: a setuid sandbox leaves the user namespace and can make its uids 0, and CLONE_PARENT
+ * gives any parent.
  */
 function isContainerProcess(view: KernelView, pid: number, status: ProcessStatus): boolean | "unknown" {
   const own = view.readLink("/proc/self/ns/user");
@@ -216,10 +225,21 @@ function isContainerProcess(view: KernelView, pid: number, status: ProcessStatus
     if (ancestor <= 1) return false;
     const above = readStatus(view, ancestor);
     if (typeof above === "string") return "unknown";
-    if (above.pidNamespaces === 1) return above.uids.every((uid) => uid === 0);
+    if (above.pidNamespaces === 1)
+      return above.uids.every((uid) => uid === 0) ? isExecutedByRoot(view, ancestor) : false;
     ancestor = above.parent;
   }
   return "unknown";
+}
+
+/**
+ * Whether root executed a process's program: a setuid program can make all its uids 0 and so look like a shim of root,
+ * but the kernel keeps who executed it. Read only of a process that is wholly root's: nobody else can make that read wait.
+ */
+function isExecutedByRoot(view: KernelView, pid: number): boolean | "unknown" {
+  const auxv = view.readText(`/proc/${pid}/auxv`);
+  const executor = isErrno(auxv) ? undefined : parseExecutor(auxv);
+  return executor === undefined ? "unknown" : executor === 0;
 }
 
 function readCgroup(view: KernelView, pid: number): string | undefined {

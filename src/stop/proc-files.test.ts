@@ -2,11 +2,12 @@
 // The kernel's files as a session may shape them: names and paths are hostile, and a text without its form has no value.
 
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, parseExecutor, test } from "vitest";
 import { loadavg, statText, statusText } from "./hand-made-processes.fixture.ts";
 import {
   decimal,
   parseCgroupPath,
+  parseExecutor,
   parseLastPid,
   parseMounts,
   parsePasswd,
@@ -237,5 +238,34 @@ describe("/etc/passwd and /etc/subuid", () => {
       { owner: "990", from: 300_000, to: 300_010 },
       { owner: "olga", from: 20, to: 25 },
     ]);
+  });
+});
+
+describe("who executed a program, from its auxiliary vector", () => {
+  const words = (bytes: number, order: "little" | "big", values: readonly number[]) =>
+    values
+      .map((value) => {
+        const digits = Array.from({ length: bytes }, (_, at) => Math.floor(value / 256 ** at) % 256);
+        return String.fromCharCode(...(order === "little" ? digits : digits.reverse()));
+      })
+      .join("");
+
+  test.each([
+    [8, "little"],
+    [8, "big"],
+    [4, "little"],
+    [4, "big"],
+  ] as const)("is read from words of %i bytes, %s end first", (bytes, order) => {
+    expect(parseExecutor(words(bytes, order, [33, 77_824, 6, 4_096, 11, 70_000, 12, 0, 0, 0]))).toBe(70_000);
+    expect(parseExecutor(words(bytes, order, [6, 4_096, 11, 0, 12, 0, 0, 0]))).toBe(0);
+  });
+
+  test.each([
+    ["nothing", ""],
+    ["a list without its end", words(8, "little", [11, 0])],
+    ["a list without that key", words(8, "little", [6, 4_096, 0, 0])],
+    ["something else", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"],
+  ])("is unknown from %s", (_name, text) => {
+    expect(parseExecutor(text)).toBeUndefined();
   });
 });

@@ -173,3 +173,41 @@ export function parsePopulated(events: string): boolean | undefined {
   const match = /^populated ([01])$/m.exec(events);
   return match === null ? undefined : match[1] === "1";
 }
+
+/** `AT_UID` of getauxval(3). */
+const executorKey = 11;
+
+/**
+ * The real uid of whoever executed a process's program, from `/proc/PID/auxv`: pairs of native words up to a key of 0.
+ * The kernel writes it at execve(2), and no later change of uids touches it. undefined where the text has no such form,
+ * as for a kernel thread and for a leader that has exited.
+ */
+export function parseExecutor(auxv: string): number | undefined {
+  for (const wordBytes of [8, 4]) {
+    for (const order of ["little", "big"] as const) {
+      const uid = executorIn(auxv, wordBytes, order);
+      if (uid !== undefined) return uid;
+    }
+  }
+  return undefined;
+}
+
+/** The value with that key, if all keys are small and the list has its end, which is so in the right form only. */
+function executorIn(auxv: string, wordBytes: number, order: "little" | "big"): number | undefined {
+  let uid: number | undefined;
+  for (let at = 0; at + 2 * wordBytes <= auxv.length; at += 2 * wordBytes) {
+    const key = wordAt(auxv, at, wordBytes, order);
+    if (key === 0) return uid;
+    if (key >= 64) return undefined;
+    if (key === executorKey) uid = wordAt(auxv, at + wordBytes, wordBytes, order);
+  }
+  return undefined;
+}
+
+function wordAt(text: string, at: number, bytes: number, order: "little" | "big"): number {
+  let value = 0;
+  for (let index = 0; index < bytes; index++) {
+    value = value * 256 + text.charCodeAt(order === "little" ? at + bytes - 1 - index : at + index);
+  }
+  return value;
+}

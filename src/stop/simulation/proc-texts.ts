@@ -44,6 +44,8 @@ export function processText(world: World, pid: number, name: string): string | E
       return cgroup(world, process);
     case "wchan":
       return process.phase === "alive" && !(process.zombieLeader && pid === process.pid) ? process.wchan : "0";
+    case "auxv":
+      return auxiliaryVector(process.executedBy ?? process.uids[0]);
     case "loginuid":
       return "4294967295";
     case "mountinfo":
@@ -51,6 +53,15 @@ export function processText(world: World, pid: number, name: string): string | E
     default:
       return ENOENT;
   }
+}
+
+/** Little-endian words of eight bytes: AT_PAGESZ, AT_UID, AT_NULL. */
+export function auxiliaryVector(uid: number): string {
+  const word = (value: number) => {
+    const low = [0, 8, 16, 24].map((shift) => String.fromCharCode((value >>> shift) & 0xff));
+    return `${low.join("")}\0\0\0\0`;
+  };
+  return [6, 4096, 11, uid, 0, 0].map(word).join("");
 }
 
 /** `/proc/PID/ns/user`, `/proc/PID/cwd`; a dead process has neither. */

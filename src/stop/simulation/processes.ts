@@ -59,6 +59,8 @@ export interface Process {
   /** Numbers of the process in the pid namespaces it is seen from, the host's first. */
   namespacePids: readonly number[];
   userNamespace: string;
+  /** Real uid of whoever executed its program, where that is not its own. */
+  executedBy?: number;
   /** Device number of its controlling terminal, 0 for none. */
   terminal: number;
   cwd: string;
