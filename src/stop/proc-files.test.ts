@@ -2,7 +2,7 @@
 // The kernel's files as a session may shape them: names and paths are hostile, and a text without its form has no value.
 
 import fc from "fast-check";
-import { describe, expect, parseExecutor, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { loadavg, statText, statusText } from "./hand-made-processes.fixture.ts";
 import {
   decimal,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `npm start`: the product's main job from source to verdict on a fresh host. `npm run mutants`: the same and the boundary
-// tests with a helper that is broken on purpose, which both must notice.
+// `npm start`: the product's main job from source to verdict on a fresh host.
 
 import type { CommandModule } from "yargs";
 
@@ -8,9 +7,8 @@ import { withLab } from "../lab/lab.ts";
 import { buildPackage } from "../package/package.ts";
 import { say, step } from "../progress.ts";
 import { forgetEvidence, keepEvidence, runDrill, verdictLine } from "./drill.ts";
-import { tryMutants } from "./mutants.ts";
 
-const start: CommandModule = {
+export const command: CommandModule = {
   command: "start",
   describe: "build all, boot a host, start sessions and stop them all as an operator does; proved from the kernel",
   handler: async () => {
@@ -41,13 +39,3 @@ async function drillOnFreshHost(): Promise<string[]> {
     return result.problems;
   });
 }
-
-const mutants: CommandModule = {
-  command: "mutants",
-  describe: "break the helper on purpose, one way at a time: the drill and the boundary tests must go red each time",
-  handler: async () => {
-    process.exitCode = (await tryMutants()) ? 0 : 1;
-  },
-};
-
-export const commands: CommandModule[] = [start, mutants];

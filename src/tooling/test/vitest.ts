@@ -3,7 +3,7 @@
 
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { inProject, projectRoot } from "../machine.ts";
-import { attached } from "../progress.ts";
+import { attached, logged } from "../progress.ts";
 import { noTestRan, type Outcome, outcomesOf, type VitestReport } from "./report.ts";
 
 /** The projects of vitest.config.ts. */
@@ -18,12 +18,14 @@ export interface ProjectOptions {
   pattern?: string;
   /** The suite of the hosts, which the names then carry. */
   host?: string;
+  /** Its output goes to `build/logs/LOG.log` instead of this terminal. */
+  log?: string;
 }
 
 /** Runs the project with its progress on this terminal. */
 export async function runProject(project: Project, options: ProjectOptions = {}): Promise<Outcome[]> {
-  const { environment, files = [], pattern, host } = options;
-  const reportPath = inProject("build", "test", `${project}-${host ?? "here"}-${process.pid}.json`);
+  const { environment = {}, files = [], pattern, host, log } = options;
+  const reportPath = inProject("build", "test", `${project}-${log ?? host ?? "here"}-${process.pid}.json`);
   mkdirSync(inProject("build", "test"), { recursive: true });
   const argv = [
     "run",
@@ -36,7 +38,11 @@ export async function runProject(project: Project, options: ProjectOptions = {})
     ...files,
   ];
   const vitest = inProject("node_modules", "vitest", "vitest.mjs");
-  const exitCode = await attached([process.execPath, vitest, ...argv], environment);
+  const command: [string, ...string[]] = [process.execPath, vitest, ...argv];
+  const exitCode =
+    log === undefined
+      ? await attached(command, environment)
+      : (await logged(log, command, { env: environment, anyCode: true })).code;
   const report = existsSync(reportPath) ? (JSON.parse(readFileSync(reportPath, "utf8")) as VitestReport) : undefined;
   rmSync(reportPath, { force: true });
   const outcomes = outcomesOf(project, report, exitCode, projectRoot);
