@@ -174,7 +174,8 @@ export function parsePopulated(events: string): boolean | undefined {
   return match === null ? undefined : match[1] === "1";
 }
 
-/** `AT_UID` of getauxval(3). */
+/** `AT_PAGESZ` and `AT_UID` of getauxval(3). */
+const pageSizeKey = 6;
 const executorKey = 11;
 
 /**
@@ -192,14 +193,17 @@ export function parseExecutor(auxv: string): number | undefined {
   return undefined;
 }
 
-/** The value with that key, if all keys are small and the list has its end, which is so in the right form only. */
+/** The value with that key, if all keys are small, the page size is in the list and the list ends where the text does. */
 function executorIn(auxv: string, wordBytes: number, order: "little" | "big"): number | undefined {
   let uid: number | undefined;
+  let pageSize = 0;
   for (let at = 0; at + 2 * wordBytes <= auxv.length; at += 2 * wordBytes) {
     const key = wordAt(auxv, at, wordBytes, order);
-    if (key === 0) return uid;
+    const value = wordAt(auxv, at + wordBytes, wordBytes, order);
+    if (key === 0) return pageSize >= 4_096 && at + 2 * wordBytes === auxv.length ? uid : undefined;
     if (key >= 64) return undefined;
-    if (key === executorKey) uid = wordAt(auxv, at + wordBytes, wordBytes, order);
+    if (key === pageSizeKey) pageSize = value;
+    if (key === executorKey) uid = value;
   }
   return undefined;
 }

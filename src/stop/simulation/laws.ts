@@ -109,8 +109,16 @@ export function judge(scene: Scene, outcome: Outcome, before: string): Breach[] 
     broken("what can be ended is ended", `exit ${code}: ${host.printed.out}${host.printed.err}`);
   const saver = saversAsked(host);
   if (saver.length > 0) broken("newcomers of the grace get no TERM", describe(saver));
+  if (code === 0 && !isDryRun(scene) && isHindered(scene))
+    broken("a slice that was found frozen or braked is free", slicePath);
   breaches.push(...leftovers(scene, outcome, before));
   return breaches;
+}
+
+/** No session could start in it, or would run. Nobody can mend that on a read-only hierarchy. */
+function isHindered({ world }: Scene): boolean {
+  const slice = findCgroup(world.root, slicePath);
+  return !world.host.readOnlyCgroups && slice !== undefined && (slice.freeze || slice.maxDescendants !== "max");
 }
 
 /** Two stops that meet slow calls wait for each other's calls in the simulation, which they would not do on a host. */

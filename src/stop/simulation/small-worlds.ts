@@ -53,6 +53,7 @@ export const conditions: readonly Condition[] = [
   { bystanders: ["busy-user", "container", "root-acting"] },
   ...faultNames.map((name): Condition => ({ faults: [name] })),
   { faults: ["cgroup-path-unreadable"], host: { killFile: false } },
+  { faults: ["namespace-unreadable"], bystanders: ["container"] },
   { events: [{ kind: "new-session", atMs: 110 }] },
   { events: [{ kind: "new-stray", atMs: 111 }] },
   { events: [{ kind: "new-session", atMs: 2 }], host: { collectAfterUs: 300 } },
@@ -144,8 +145,8 @@ export function* graceWorlds(): Generator<WorldPlan> {
   const ofTheGrace: readonly Condition[] = [
     { slice: "frozen" },
     { slice: "frozen-and-braked", manager: true },
-    { events: [{ kind: "recycled-pid", atMs: 25 }] },
-    { events: [{ kind: "recycled-pid", atMs: 60 }] },
+    { events: [{ kind: "recycled-pid", atMs: 4 }] },
+    { events: [{ kind: "recycled-pid", atMs: 8 }] },
     { events: [{ kind: "recycled-pid", atMs: 100 }] },
     { events: [{ kind: "recycled-pid", atMs: 6_000 }] },
     { events: [{ kind: "new-session", atMs: 5_000 }] },

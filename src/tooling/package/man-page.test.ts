@@ -24,23 +24,33 @@ describe("the man page", () => {
     ["reading for the table", limits.readingMs],
     ["attribution", limits.attributionMs],
     ["table", limits.tableMs],
+    ["emptying the terminal", limits.discardMs],
+    ["showing the question", limits.tableMs],
     ["question", limits.questionMs],
+    ["reading again after the answer", limits.readingMs],
     ["grace", limits.graceMs],
+    ["looking who is left", limits.leftoverMs],
     ["kill and verify together", limits.killMs],
     ["restore", limits.restoreMs],
     ["final look", limits.finalLookMs],
+    ["last-stop.json, twice", limits.openRecordMs],
+    ["trail", limits.reportMs],
     ["report", limits.reportMs],
   ])("gives the limit of %s as the code has it", (name, limitMs) => {
-    const seconds = new RegExp(`^\\.It ${name}\\n(\\d+)$`, "m").exec(section("LIMITS"))?.[1];
+    const seconds = new RegExp(`^\\.It ${name}\\n([\\d.]+)$`, "m").exec(section("LIMITS"))?.[1];
     expect(Number(seconds) * 1000).toBe(limitMs);
   });
 
   test("promises no less than all limits together", () => {
-    const together = Number(/at most (\d+) without the question/.exec(section("LIMITS"))?.[1]);
-    const { readingMs, attributionMs, tableMs, graceMs, leftoverMs, killMs, restoreMs, finalLookMs, reportMs } = limits;
-    const sumMs =
-      readingMs + attributionMs + tableMs + graceMs + leftoverMs + killMs + restoreMs + finalLookMs + reportMs;
-    expect(sumMs).toBeLessThanOrEqual(together * 1000);
+    const [, without, withQuestion] = /at most (\d+) .*, at most ([\d.]+) with it/.exec(section("LIMITS")) ?? [];
+    const { readingMs, attributionMs, tableMs, graceMs, leftoverMs, killMs, restoreMs, finalLookMs } = limits;
+    const before = readingMs + attributionMs + tableMs;
+    // The record may be opened to readers twice; the recorder and the report have the same limit, one after the other.
+    const after = 2 * limits.openRecordMs + restoreMs + finalLookMs + 2 * limits.reportMs;
+    const sumMs = before + graceMs + leftoverMs + killMs + after;
+    const questionMs = limits.discardMs + tableMs + limits.questionMs + readingMs;
+    expect(sumMs).toBeLessThanOrEqual(Number(without) * 1000);
+    expect(sumMs + questionMs).toBeLessThanOrEqual(Number(withQuestion) * 1000);
   });
 
   test("explains every result of the trail, and no other", () => {
