@@ -35,6 +35,10 @@ function main(words: string[]): number {
   const [verb] = words;
   if (verb === "--help" || verb === "-h") return say("out", help);
   if (verb === "--version") return say("out", `ai-tools ${AI_TOOLS_VERSION}\n`);
+  if (verb === "--reclaim") {
+    say("err", "ai-tools: --reclaim is not in this version. As root: chown -hR --from=ai-tools OPERATOR PATH\n");
+    return 2;
+  }
   const what = verb === undefined ? "nothing was asked for" : `unknown command "${printable(verb)}"`;
   say("err", `ai-tools: ${what}. To stop every session: ai-tools --stop. All commands: ai-tools --help\n`);
   return 2;

@@ -45,7 +45,7 @@ function asOperator(request: StopRequest): number {
     : run([sudo, helper, ...optionsOf(request)], 0);
   if (!wasRefused(code, before)) return code;
   if (!bare || request.yes || !os.isatty(0)) return explainRefusal();
-  say("err", "ai-tools: sudo wants a password for the stop.\n");
+  say("err", "ai-tools: there is no sign that the helper ran. Once more, so that sudo may ask:\n");
   const again = run([sudo, helper], 0);
   return wasRefused(again, before) ? explainRefusal() : again;
 }

@@ -108,7 +108,7 @@ test("a stray's unit is nobody's project, whatever its directory is", async () =
   });
 });
 
-describe("a unit that PID 1 starts again", () => {
+describe("a unit that PID 1 may start again", () => {
   const inSlice = `${slicePath}/${session}`;
   const stray = "/system.slice/detector.service";
 
@@ -117,7 +117,7 @@ describe("a unit that PID 1 starts again", () => {
     async (restart) => {
       const host = answering({ code: 0, output: `Id=${session}\nRestart=${restart}\nUser=root\nWorkingDirectory=\n` });
       expect(await hintsFor([inSlice], host)).toEqual([
-        `PID 1 starts ${session} again (Restart=${restart}). To prevent it, as root: systemctl stop ${session}`,
+        `PID 1 may start ${session} again (Restart=${restart}). To prevent it, as root: systemctl stop ${session}`,
       ]);
     },
   );
@@ -126,7 +126,7 @@ describe("a unit that PID 1 starts again", () => {
     const output = `Id=detector.service\nWorkingDirectory=/\nRestart=always\nUser=${user}\n`;
     expect(await hintsFor([stray], answering({ code: 0, output }))).toEqual([
       expect.stringMatching(
-        /^PID 1 starts detector\.service again \(Restart=always\).*systemctl stop detector\.service$/,
+        /^PID 1 may start detector\.service again \(Restart=always\).*systemctl stop detector\.service$/,
       ),
     ]);
   });
@@ -159,7 +159,7 @@ describe("a unit that PID 1 starts again", () => {
       "Restart=on-failure\nUser=ai-tools\nId=detector.service\n",
     ].join("\n\n");
     const hints = await hintsFor([inSlice, `${slicePath}/${other}`, stray], answering({ code: 0, output }));
-    expect(hints.map((hint) => /^PID 1 starts (\S+) again/.exec(hint)?.[1])).toEqual([session, "detector.service"]);
+    expect(hints.map((hint) => /^PID 1 may start (\S+) again/.exec(hint)?.[1])).toEqual([session, "detector.service"]);
   });
 
   test("of the account's own manager is not asked for: asking starts it", async () => {

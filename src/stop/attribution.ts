@@ -34,7 +34,7 @@ export async function attribute(host: Host, rows: readonly Row[]): Promise<strin
       row.kind !== "stray" || record?.user === accountName || record?.user === String(row.processes[0]?.status.uids[0]);
     if (record !== undefined && record.restart !== "no" && ofAccount) {
       hints.push(
-        `PID 1 starts ${row.unit} again (Restart=${record.restart}). To prevent it, as root: systemctl stop ${row.unit}`,
+        `PID 1 may start ${row.unit} again (Restart=${record.restart}). To prevent it, as root: systemctl stop ${row.unit}`,
       );
     }
   }

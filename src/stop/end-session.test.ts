@@ -17,6 +17,7 @@ import {
 } from "./hand-made-processes.fixture.ts";
 import { EACCES, EIO, ENODEV, EROFS, ESRCH, SIGKILL, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
+import { auxiliaryVector } from "./simulation/proc-texts.ts";
 
 type Look = readonly [empty: boolean, before: number | undefined, after: number | undefined];
 
@@ -240,6 +241,7 @@ describe("the kill", () => {
         populate(host, [{ pid: 20 }, shim, inside], 31);
         host.links.set("/proc/self/ns/user", "user:[1]");
         host.links.set("/proc/31/ns/user", "user:[1]");
+        host.files.set("/proc/30/auxv", auxiliaryVector(0));
       });
       expect(aborted).toEqual([]);
     });

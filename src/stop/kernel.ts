@@ -128,7 +128,7 @@ export type Stream = "out" | "err" | "terminal";
 /** What a stop needs around the kill: records, children, the operator's terminal. Nothing here decides anything. */
 export interface Host extends Kernel {
   /**
-   * Steps of preparation that cannot fail the run: descriptors, directory, signals, out-of-memory score, nice. The umask
+   * Steps of preparation that cannot fail the run: descriptors, directory, signals, out-of-memory score. The umask
    * stays the caller's (there is no call for it): every file is made with a mode of its own.
    */
   prepare(): void;

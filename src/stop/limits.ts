@@ -29,8 +29,11 @@ export const limits = {
   finalLookMs: 2_000,
   /** Opening the record of the last stop to readers, where the caller's umask had closed it. */
   openRecordMs: 250,
-  /** Handing over the report and waiting for the recorder. */
+  /** Waiting for the recorder, and handing over the report: together at most as long as the second. */
+  trailMs: 1_500,
   reportMs: 2_000,
+  /** What the report has for itself, however long the recorder took. */
+  reportAloneMs: 500,
   /** Poll interval right after SIGTERM or a kill pass: cgroup.events notifications are rate-limited to 10 ms, so 1 ms polls are as good. */
   firstPollMs: 1,
   /** Poll interval once the first ones did not suffice. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The helper: arguments in, exit code out. Under three other names (argument 0), which no command line can give it, the
-// same executable is a child of the helper: the recorder of the trail, the copier to a socket, the emptier of a terminal.
+// same executable is a child of the helper: the recorder of the trail, the copier to a file or socket, the emptier of a terminal.
 
 import { exit } from "std";
 import { writeLastStop } from "./announcement.ts";

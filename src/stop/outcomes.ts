@@ -25,7 +25,7 @@ export function outcomesOf(evidence: Evidence): ReportRow[] {
   const known = new Set(rows.flatMap((row) => row.processes.map((found) => found.pid)));
   const newcomers = rowsFrom(
     scope,
-    [...kill.killed.values()].filter((found) => !known.has(found.pid)),
+    [...kill.killed.values()].filter((found) => !known.has(found.pid) && !isInitsJob(scope, found)),
   );
   const seen: Seen = {
     alive: kill.proved ? new Set<string>() : keysAlive(scope, rows, kill.last),
@@ -52,7 +52,7 @@ interface Seen {
   newcomers: ReadonlySet<string>;
 }
 
-function judge({ scope, kill, force }: Evidence, seen: Seen, row: Row, isNew = false): ReportRow {
+function judge({ kill, force }: Evidence, seen: Seen, row: Row, isNew = false): ReportRow {
   const alive = (reason: string): ReportRow => ({ row, outcome: "alive", reason });
   const killed = (reason: string): ReportRow => ({ row, outcome: "killed", reason: `SIGKILL${reason}` });
   const grace = `${limits.graceMs / 1_000} s`;
@@ -63,8 +63,6 @@ function judge({ scope, kill, force }: Evidence, seen: Seen, row: Row, isNew = f
   if (!kill.proved && seen.alive.size === 0 && kill.slicePopulated && row.kind !== "stray") {
     return alive("the slice still says that something in it is alive");
   }
-  if (isInitsJob(scope, row))
-    return killed("; PID 1's own clearing of the runtime directory, which is done again below");
   if (isNew) return killed("; it came while the stop ran");
   if (force) return killed(" at once (--force)");
   if (seen.left === undefined) return killed(` after the grace of ${grace}`);
@@ -73,10 +71,10 @@ function judge({ scope, kill, force }: Evidence, seen: Seen, row: Row, isNew = f
   return { row, outcome: "terminated", reason: "ended by itself after SIGTERM" };
 }
 
-/** What PID 1 starts, as root, when the last of a user's units has ended. */
-function isInitsJob({ slice, identity }: Scope, row: Row): boolean {
-  const root = row.processes.every((found) => found.status.uids.every((uid) => uid === 0));
-  return root && row.key === `${slice.path}/user-runtime-dir@${identity.uid}.service`;
+/** What PID 1 starts, as root, when the last of a user's units has ended: nothing of the account. */
+export function isInitsJob({ slice, identity }: Scope, found: Found): boolean {
+  if (found.cgroup !== `${slice.path}/user-runtime-dir@${identity.uid}.service`) return false;
+  return found.status.uids.every((uid) => uid === 0);
 }
 
 /** Rows of processes that a census of its own did not hold together. */

@@ -48,8 +48,8 @@ describe("both sinks have every event", () => {
     ]);
     expect(results(logged)).toEqual(["requested", "stopped"]);
     expect(journal).toEqual([
-      "MESSAGE=it was requested\nSYSLOG_IDENTIFIER=ai-tools-stop\nPRIORITY=5\nAI_TOOLS_RESULT=requested\nAI_TOOLS_RUN=r1\n",
-      "MESSAGE=it was stopped\nSYSLOG_IDENTIFIER=ai-tools-stop\nPRIORITY=5\nAI_TOOLS_RESULT=stopped\nAI_TOOLS_RUN=r1\n",
+      "MESSAGE=it was requested\nSYSLOG_IDENTIFIER=ai-tools-stop\nPRIORITY=5\nAI_TOOLS_TIME=2026-01-02T03:04:05.000Z\nAI_TOOLS_RESULT=requested\nAI_TOOLS_RUN=r1\n",
+      "MESSAGE=it was stopped\nSYSLOG_IDENTIFIER=ai-tools-stop\nPRIORITY=5\nAI_TOOLS_TIME=2026-01-02T03:04:05.000Z\nAI_TOOLS_RESULT=stopped\nAI_TOOLS_RUN=r1\n",
     ]);
     expect(host.commandLines).toEqual(["/usr/bin/logger --journald", "/usr/bin/logger --journald"]);
     expect([code, told]).toEqual([0, ["done"]]);

@@ -109,11 +109,13 @@ async function sendToJournal(host: Host, sinks: Sinks): Promise<void> {
 }
 
 async function sendEntry(host: Host, event: Event): Promise<string | undefined> {
-  const { time: _, message, ...fields } = event;
+  const { time, message, ...fields } = event;
   const lines = [
     `MESSAGE=${message}`,
     `SYSLOG_IDENTIFIER=${identifier}`,
     `PRIORITY=${priorities[event.AI_TOOLS_RESULT] ?? 5}`,
+    // The entry comes after the verdict: what it tells of may be older.
+    `AI_TOOLS_TIME=${time}`,
     ...Object.entries(fields).map(([name, value]) => `${name}=${String(value)}`),
   ];
   const logger = host.startProgram([loggerPath, "--journald"], { input: true });

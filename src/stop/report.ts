@@ -157,7 +157,7 @@ function survivorInWords({ found, state, waitChannel, tracer }: Survivor): strin
 
 function unreapedInWords(unreaped: readonly Found[]): string {
   const parents = [...new Set(unreaped.map((found) => found.status.parent))].slice(0, 5).join(", ");
-  return `  ${plural(unreaped.length, "dead process", "dead processes")} not yet reaped by pid ${parents} (they run nothing)`;
+  return `  ${plural(unreaped.length, "dead process", "dead processes")} not yet reaped by pid ${parents} (nothing of it runs)`;
 }
 
 function managerInWords(manager: ManagerReturn): string {

@@ -20,7 +20,7 @@ import type { StopRequest } from "./grammar.ts";
 import { findIdentity } from "./identity.ts";
 import type { Host } from "./kernel.ts";
 import { limits } from "./limits.ts";
-import { outcomesOf, rowsFrom, unknownOf } from "./outcomes.ts";
+import { isInitsJob, outcomesOf, rowsFrom, unknownOf } from "./outcomes.ts";
 import { printable } from "./printable.ts";
 import { manualCommand, renderJson, renderReport, renderTable, type Verdict } from "./report.ts";
 import { clearAndRestore, isManagerRunning, type ManagerReturn } from "./restore-manager.ts";
@@ -70,7 +70,7 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
   let left: Census | undefined;
   if (!request.force) {
     const grace = await unlessItThrows(run, "grace", () => giveGrace(run, asked), { interrupted: 0, left: undefined });
-    if (grace.interrupted !== 0) return interruptedInGrace(run, entry);
+    if (grace.interrupted !== 0) return interruptedInGrace(run, entry, managerRan);
     left = grace.left;
   }
   const kill = await killAndProve(run, outside, rows);
@@ -241,6 +241,9 @@ function describe(run: Run, rows: readonly Row[], left: Census | undefined, kill
   report.unreaped = kill.last?.unreaped ?? [];
   report.bystanders = kill.last?.bystanders ?? report.bystanders;
   report.rows = outcomesOf({ scope, rows, left, kill, force: run.request.force });
+  if ([...kill.killed.values()].some((found) => isInitsJob(scope, found))) {
+    report.remarks.push("PID 1's own clearing of the runtime directory was cut off by the kill, and is done again");
+  }
   if (kill.proved) {
     if (report.rows.length === 0) conclude(run, "nothing-running", exitCodes.done);
     return;
@@ -290,13 +293,10 @@ async function restoreManager(run: Run, entry: Entry): Promise<ManagerReturn | u
 /** Below the manager and started after the restore began, or root's own work on the runtime directory. */
 function cameWithManager(scope: Scope, manager: ManagerReturn | undefined, found: Found): boolean {
   const { slice, identity } = scope;
-  if (found.cgroup === undefined) return false;
-  if (found.cgroup === `${slice.path}/user-runtime-dir@${identity.uid}.service`) {
-    return found.status.uids.every((uid) => uid === 0);
-  }
+  if (isInitsJob(scope, found)) return true;
   const after = manager?.startedAfterTicks;
-  const below = found.cgroup.startsWith(`${slice.path}/user@${identity.uid}.service/`);
-  return below && after !== undefined && found.startTicks !== undefined && found.startTicks >= after;
+  const below = found.cgroup?.startsWith(`${slice.path}/user@${identity.uid}.service/`);
+  return below === true && after !== undefined && found.startTicks !== undefined && found.startTicks >= after;
 }
 
 /** An interruption with nothing touched. */
@@ -307,7 +307,7 @@ async function interrupted(run: Run, when: string): Promise<number> {
 }
 
 /** An interruption after SIGTERM: the run ends here; where nothing of the account is left, the manager comes back. */
-async function interruptedInGrace(run: Run, entry: Entry): Promise<number> {
+async function interruptedInGrace(run: Run, entry: Entry, managerRan: boolean): Promise<number> {
   const { host, scope, report } = run;
   report.remarks.push("interrupted during the grace: SIGTERM was sent, nothing was killed or verified");
   conclude(run, "interrupted", 128 + host.interruption());
@@ -316,6 +316,8 @@ async function interruptedInGrace(run: Run, entry: Entry): Promise<number> {
   const look = () => lookAgain(host, scope, limits.finalLookMs, () => false);
   const { quiet } = await unlessItThrows(run, "look", look, { quiet: false, last: undefined });
   if (quiet) await restoreManager(run, entry);
+  else if (managerRan)
+    report.remarks.push("the user manager got SIGTERM as well; the stop that ends everything brings it back");
   return finish(run);
 }
 
@@ -331,12 +333,13 @@ async function end(run: Run, verdict: Verdict, exitCode: number): Promise<number
 async function finish(run: Run): Promise<number> {
   const { host, report, trail, request } = run;
   report.durationMs = host.nowMs() - run.startMs;
+  const untilMs = host.nowMs() + limits.reportMs;
   const nothing = { problems: ["the trail may be incomplete"], hints: [] };
   const { problems, hints } = await unlessItThrows(run, "trail", () => trail.finish(), nothing);
   if (report.verdict !== "declined") report.hints.push(...hints);
   for (const problem of problems) host.print("err", `ai-tools: ${problem}\n`);
   host.print(request.json ? "err" : "out", `${run.lineOpen ? "\n" : ""}${renderReport(report)}`);
   if (request.json) host.print("out", renderJson({ ...report, remarks: [...report.remarks, ...problems] }));
-  await host.closeOutput(limits.reportMs);
+  await host.closeOutput(Math.max(limits.reportAloneMs, untilMs - host.nowMs()));
   return report.exitCode;
 }

@@ -122,7 +122,7 @@ export class Trail {
     if (recorder === undefined) return { problems: [`the trail was not written: ${this.#problem}`], hints: [] };
     for (const line of [...this.#unsent.splice(0), endWord]) recorder.send(`${line}\n`);
     recorder.closeInput();
-    const ended = await waitFor(this.#host, recorder, this.#host.nowMs() + limits.reportMs);
+    const ended = await waitFor(this.#host, recorder, this.#host.nowMs() + limits.trailMs);
     const lines = recorder.output().split("\n");
     if (!ended) recorder.closeInput(true);
     const own = this.#problem === "" || this.#problem.startsWith("the recorder did not start") ? [] : [this.#problem];

@@ -59,10 +59,10 @@ describe("the man page", () => {
   });
 
   test("explains every field of the trail, and no other", () => {
-    const files = ["stop-sessions.ts", "run.ts"].map((name) => inProject("src", "stop", name));
+    const files = ["stop-sessions.ts", "run.ts", "recorder.ts"].map((name) => inProject("src", "stop", name));
     const source = files.map((file) => readFileSync(file, "utf8")).join("");
     const explained = [...section("The trail").matchAll(/^\.It Li (AI_TOOLS_\w+)$/gm)].map((match) => match[1]);
-    const used = [...source.matchAll(/\b(AI_TOOLS_\w+):/g)].map((match) => match[1]);
+    const used = [...source.matchAll(/\b(AI_TOOLS_\w+)[:=]/g)].map((match) => match[1]);
     expect(new Set(explained)).toEqual(new Set([...used, "AI_TOOLS_RESULT"]));
   });
 
