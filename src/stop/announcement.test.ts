@@ -12,7 +12,7 @@ import {
   writeLastStop,
 } from "./announcement.ts";
 import { HandMadeHost } from "./hand-made-host.fixture.ts";
-import { place, stat, statusText } from "./hand-made-processes.fixture.ts";
+import { place, populate, stat, statusText } from "./hand-made-processes.fixture.ts";
 import { EACCES, EEXIST, EIO, EROFS } from "./kernel.ts";
 import { limits } from "./limits.ts";
 
@@ -56,6 +56,25 @@ describe("announcing", () => {
     expect(takeRestoreNote(host)).toBe(false);
     expect(isAnotherStopRunning(host)).toBe(false);
   });
+});
+
+test("entries of helpers that were killed are cleared away by the next stop, living and unreadable ones are not", () => {
+  const host = new HandMadeHost();
+  populate(
+    host,
+    [
+      { pid: 300, startTicks: 7, ...asRoot },
+      { pid: 301, startTicks: 9, ...asRoot },
+    ],
+    301,
+  );
+  host.files.set("/proc/303/status", EACCES);
+  const names = ["300-7", "301-8", "302-5", "303-1", "count", "restore-wanted"];
+  for (const name of names) host.files.set(`${directory}/${name}`, "");
+  host.directories.set(directory, names);
+  announceStop(host);
+  const left = [...host.files.keys()].filter((path) => path.startsWith(directory)).map((path) => path.split("/").pop());
+  expect(left.filter((name) => names.includes(name ?? ""))).toEqual(["300-7", "303-1", "count", "restore-wanted"]);
 });
 
 describe("another stop", () => {

@@ -15,10 +15,11 @@ const restoreNote = `${stopDirectory}/restore-wanted`;
 const counterPath = `${stopDirectory}/count`;
 export const lastStopPath = `${runDirectory}/last-stop.json`;
 
-/** Announces this stop; returns the path of its entry. */
+/** Announces this stop; returns the path of its entry. Entries of helpers that were killed are cleared away. */
 export function announceStop(host: Host): string {
   host.makeDirectory(runDirectory, 0o755);
   host.makeDirectory(stopDirectory, 0o755);
+  for (const entry of entries(host)) if (!entry.lives) host.remove(`${stopDirectory}/${entry.name}`);
   const entry = `${stopDirectory}/${host.pid}-${startTicksOf(host, host.pid) ?? 0}`;
   host.createFile(entry, "", 0o644);
   host.appendFile(counterPath, ".", 0o644);
@@ -30,17 +31,27 @@ export function withdrawStop(host: Host, entry: string): void {
   host.remove(entry);
 }
 
-/** Whether another stop runs: an entry counts only while the process that made it lives. */
+/** Whether another stop runs. */
 export function isAnotherStopRunning(host: Host): boolean {
+  return entries(host).some((entry) => entry.lives && entry.pid !== host.pid);
+}
+
+/** The entries of stops. One counts only while the process that made it lives; where that cannot be told, it does. */
+function entries(host: Host): { name: string; pid: number; lives: boolean }[] {
   const names = host.list(stopDirectory);
-  if (isErrno(names)) return false;
-  return names.some((name) => {
+  if (isErrno(names)) return [];
+  return names.flatMap((name) => {
     const [pid, startTicks, more] = name.split("-").map(decimal);
-    if (pid === undefined || startTicks === undefined || more !== undefined) return false;
-    if (pid === host.pid) return false;
-    const status = readStatus(host, pid);
-    return typeof status === "object" && !isDead(status) && startTicksOf(host, pid) === startTicks;
+    if (pid === undefined || startTicks === undefined || more !== undefined) return [];
+    return [{ name, pid, lives: isHelperAlive(host, pid, startTicks) }];
   });
+}
+
+function isHelperAlive(host: Host, pid: number, startTicks: number): boolean {
+  const status = readStatus(host, pid);
+  if (typeof status === "string") return status === "unreadable";
+  const start = startTicksOf(host, pid);
+  return !isDead(status) && (start === undefined || start === startTicks);
 }
 
 /** Leaves the note that the user manager ran and should come back, where it did; whether a note is there now. */

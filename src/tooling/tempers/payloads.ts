@@ -100,8 +100,8 @@ export interface Wanted {
 
 /** Starts payloads and returns when all their processes count. */
 export async function startPayloads(host: LabHost, wanted: Wanted[]): Promise<Payload[]> {
-  await host.sh(wanted.map(startCommand).join("\n"));
-  for (const { name, temper } of wanted) await waitForCounters(host, name, workersOf[temper]);
+  await host.sh(`${sliceIsSettled}\n${wanted.map(startCommand).join("\n")}`);
+  await waitForCounters(host, new Map(wanted.map(({ name, temper }) => [name, workersOf[temper]])));
   return wanted.map(({ name, temper, place }) => ({ name, temper, place, unit: unitOf(name, place) }));
 }
 
@@ -119,7 +119,7 @@ export async function startPayload(
 /** Starts processes that look like the account's, or are somebody else's, and must survive every stop. */
 export async function startBystanders(host: LabHost, kinds: readonly Bystander[]): Promise<void> {
   await host.sh(kinds.map((kind) => `${bystanderCommand(kind)} || exit`).join("\n"));
-  for (const kind of kinds) await waitForCounters(host, kind, 1);
+  await waitForCounters(host, new Map(kinds.map((kind) => [kind, 1])));
 }
 
 /** The sandbox account's number on this host. */
@@ -129,10 +129,16 @@ export async function accountUid(host: LabHost): Promise<number> {
 
 /** Lets the account's manager run without a login, and waits until it does. */
 export async function startAccountManager(host: LabHost): Promise<void> {
-  await host.sh("loginctl enable-linger ai-tools");
-  const uid = await accountUid(host);
-  await host.sh(`systemctl reset-failed user@${uid}.service 2>/dev/null; systemctl start user@${uid}.service`);
+  await host.sh(`loginctl enable-linger ai-tools; manager=user@$(id -u ai-tools).service
+    systemctl reset-failed $manager 2>/dev/null; systemctl start $manager`);
 }
+
+/**
+ * After a stop PID 1 takes the empty slice down, and a start that meets that job is refused ("Transaction is
+ * destructive"): wait for it to be done.
+ */
+const sliceIsSettled =
+  'for wait in $(seq 200); do systemctl list-jobs --no-legend | grep -q "user-$(id -u ai-tools).slice" || break; sleep 0.05; done';
 
 function startCommand({ name, temper, place, workingDirectory = "/", words = [] }: Wanted): string {
   const command = [`${tempersOnHost}/${temper} ${countersOnHost}/${name} ${longestLifeS}`, ...words].join(" ");
@@ -178,13 +184,18 @@ function bystanderCommand(kind: Bystander): string {
   return commands[kind];
 }
 
-async function waitForCounters(host: LabHost, name: string, workers: number): Promise<void> {
+/** Waits until of each payload as many processes count as belong to it. */
+async function waitForCounters(host: LabHost, workers: ReadonlyMap<string, number>): Promise<void> {
   const deadline = Date.now() + startLimitMs;
   for (;;) {
-    const counting = (await readCounters(host)).filter((counter) => counter.payload === name && counter.ticks > 0);
-    if (counting.length >= workers) return;
-    if (Date.now() > deadline)
-      throw new Error(`payload ${name}: ${counting.length} of ${workers} processes count after ${startLimitMs} ms`);
+    const counting = (await readCounters(host)).filter((counter) => counter.ticks > 0);
+    const countOf = (name: string) => counting.filter(({ payload }) => payload === name).length;
+    const missing = [...workers].filter(([name, wanted]) => countOf(name) < wanted);
+    if (missing.length === 0) return;
+    if (Date.now() > deadline) {
+      const found = missing.map(([name, wanted]) => `payload ${name}: ${countOf(name)} of ${wanted} processes count`);
+      throw new Error(`${found.join(", ")} after ${startLimitMs} ms`);
+    }
     await new Promise((done) => setTimeout(done, 50));
   }
 }
