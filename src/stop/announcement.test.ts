@@ -4,10 +4,14 @@
 import { describe, expect, test } from "vitest";
 import {
   announceStop,
+  beginRestoring,
+  endRestoring,
   isAnotherStopRunning,
+  isRestoreWanted,
   lastStopPath,
-  takeRestoreNote,
+  removeRestoreNote,
   wantRestore,
+  wasAnotherStopAtWork,
   withdrawStop,
   writeLastStop,
 } from "./announcement.ts";
@@ -36,7 +40,7 @@ describe("announcing", () => {
   test("leaves an entry with pid and start time and one byte in the counter, and takes the entry back", () => {
     const host = new HandMadeHost();
     place(host, { pid: host.pid, startTicks: 9, ...asRoot });
-    expect(announceStop(host)).toBe(own);
+    expect(announceStop(host)).toMatchObject({ path: own, alone: true });
     announceStop(host);
     expect([...host.files.keys()].filter((path) => path.startsWith("/run"))).toEqual([own, `${directory}/count`]);
     expect(host.files.get(`${directory}/count`)).toBe("..");
@@ -50,10 +54,10 @@ describe("announcing", () => {
     host.createFile = () => EROFS;
     host.appendFile = () => EROFS;
     host.remove = () => EROFS;
-    const entry = announceStop(host);
-    withdrawStop(host, entry);
+    withdrawStop(host, announceStop(host).path);
     expect(wantRestore(host, true)).toBe(false);
-    expect(takeRestoreNote(host)).toBe(false);
+    expect(isRestoreWanted(host)).toBe(false);
+    expect(beginRestoring(host)).toBe(true);
     expect(isAnotherStopRunning(host)).toBe(false);
   });
 });
@@ -115,17 +119,69 @@ describe("another stop", () => {
   });
 });
 
-test("of several stops exactly one takes the note that the manager should come back", () => {
+test("the note that the manager should come back stays until it is answered", () => {
   const host = new HandMadeHost();
+  expect(isRestoreWanted(host)).toBe(false);
   expect([wantRestore(host, true), wantRestore(host, true)]).toEqual([true, true]);
-  expect([takeRestoreNote(host), takeRestoreNote(host)]).toEqual([true, false]);
+  expect([isRestoreWanted(host), isRestoreWanted(host)]).toEqual([true, true]);
+  removeRestoreNote(host);
+  expect(isRestoreWanted(host)).toBe(false);
 });
 
 test("a manager that did not run leaves no note, and takes none away", () => {
   const host = new HandMadeHost();
-  expect([wantRestore(host, false), takeRestoreNote(host)]).toEqual([false, false]);
+  expect([wantRestore(host, false), isRestoreWanted(host)]).toEqual([false, false]);
   wantRestore(host, true);
-  expect([wantRestore(host, false), takeRestoreNote(host)]).toEqual([false, true]);
+  expect([wantRestore(host, false), isRestoreWanted(host)]).toEqual([false, true]);
+});
+
+describe("of several stops one at a time restores", () => {
+  const lock = `${directory}/restoring`;
+
+  test("while the one that does it lives, no other does", () => {
+    const host = twoStops();
+    host.files.set(lock, "300-7");
+    expect(beginRestoring(host)).toBe(false);
+    expect(host.files.get(lock)).toBe("300-7");
+  });
+
+  test.each(["300-8", "302-7", "", "nonsense"])("one that was killed at it (%s) holds up nobody", (owner) => {
+    const host = twoStops();
+    host.files.set(lock, owner);
+    expect(beginRestoring(host)).toBe(true);
+    expect(host.files.get(lock)).toBe("400-9");
+    endRestoring(host);
+    expect(host.files.has(lock)).toBe(false);
+  });
+
+  test("where nothing can be written, a stop goes on alone", () => {
+    const host = twoStops();
+    host.createFile = () => EROFS;
+    expect(beginRestoring(host)).toBe(true);
+  });
+});
+
+describe("whether another stop was at work", () => {
+  const counter = `${directory}/count`;
+
+  test("is no for a stop that was alone from its beginning to now", () => {
+    const host = new HandMadeHost();
+    host.stats.set(counter, stat({ size: 3 }));
+    const announcement = announceStop(host);
+    expect(wasAnotherStopAtWork(host, announcement)).toBe(false);
+  });
+
+  test("is yes where another one ran already", () => {
+    expect(wasAnotherStopAtWork(twoStops(), announceStop(twoStops()))).toBe(true);
+  });
+
+  test("is yes where the counter was raised since", () => {
+    const host = new HandMadeHost();
+    host.stats.set(counter, stat({ size: 3 }));
+    const announcement = announceStop(host);
+    host.stats.set(counter, stat({ size: 4 }));
+    expect(wasAnotherStopAtWork(host, announcement)).toBe(true);
+  });
 });
 
 test("a note that another stop has left is a note", () => {

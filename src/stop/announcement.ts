@@ -11,19 +11,45 @@ import { chmodPath, runProgram } from "./programs.ts";
 const runDirectory = "/run/ai-tools";
 const stopDirectory = `${runDirectory}/stop`;
 const restoreNote = `${stopDirectory}/restore-wanted`;
+const restoringPath = `${stopDirectory}/restoring`;
 /** Its size is the number of stops since boot, so that no raise is lost between two that write at once. */
 const counterPath = `${stopDirectory}/count`;
 export const lastStopPath = `${runDirectory}/last-stop.json`;
 
-/** Announces this stop; returns the path of its entry. Entries of helpers that were killed are cleared away. */
-export function announceStop(host: Host): string {
+/** This stop, as others see it, and whether it was alone when it began. */
+export interface Announcement {
+  path: string;
+  alone: boolean;
+  /** The counter after this stop was added; undefined when it cannot be read. */
+  raised: number | undefined;
+}
+
+/** Announces this stop. Entries of helpers that were killed are cleared away. */
+export function announceStop(host: Host): Announcement {
   host.makeDirectory(runDirectory, 0o755);
   host.makeDirectory(stopDirectory, 0o755);
   for (const entry of entries(host)) if (!entry.lives) host.remove(`${stopDirectory}/${entry.name}`);
-  const entry = `${stopDirectory}/${host.pid}-${startTicksOf(host, host.pid) ?? 0}`;
-  host.createFile(entry, "", 0o644);
+  const alone = !isAnotherStopRunning(host);
+  const path = `${stopDirectory}/${ownName(host)}`;
+  host.createFile(path, "", 0o644);
   host.appendFile(counterPath, ".", 0o644);
-  return entry;
+  return { path, alone, raised: countStops(host) };
+}
+
+function ownName(host: Host): string {
+  return `${host.pid}-${startTicksOf(host, host.pid) ?? 0}`;
+}
+
+function countStops(host: Host): number | undefined {
+  const stat = host.lstat(counterPath);
+  return isErrno(stat) ? undefined : stat.size;
+}
+
+/** Whether another stop was at work at any moment of this one: root's own record of stops says so. */
+export function wasAnotherStopAtWork(host: Host, announcement: Announcement): boolean {
+  const now = countStops(host);
+  const more = now !== undefined && announcement.raised !== undefined && now > announcement.raised;
+  return !announcement.alone || more;
 }
 
 /** Takes the entry back; from then on this stop counts as over. */
@@ -61,9 +87,31 @@ export function wantRestore(host: Host, managerRan: boolean): boolean {
   return errno === 0 || errno === EEXIST;
 }
 
-/** Whether a note is there and this stop is the one that took it. */
-export function takeRestoreNote(host: Host): boolean {
-  return host.remove(restoreNote) === 0;
+/** Whether a note is there. */
+export function isRestoreWanted(host: Host): boolean {
+  return !isErrno(host.readText(restoreNote));
+}
+
+/** The note is answered. Not before: a helper that is killed while it restores leaves it to the next stop. */
+export function removeRestoreNote(host: Host): void {
+  host.remove(restoreNote);
+}
+
+/** Makes this stop the one that clears and restores; false while another one that lives is at it. */
+export function beginRestoring(host: Host): boolean {
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const errno = host.createFile(restoringPath, ownName(host), 0o644);
+    if (errno !== EEXIST) return true;
+    const owner = host.readText(restoringPath);
+    const [pid, startTicks] = isErrno(owner) ? [] : owner.trim().split("-").map(decimal);
+    if (pid !== undefined && startTicks !== undefined && isHelperAlive(host, pid, startTicks)) return false;
+    host.remove(restoringPath);
+  }
+  return true;
+}
+
+export function endRestoring(host: Host): void {
+  host.remove(restoringPath);
 }
 
 /** What programs learn that only need to know that a stop happened. */

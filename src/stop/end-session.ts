@@ -21,7 +21,8 @@ export type Progress = (secondsLeft: number, alive: number) => void;
 /**
  * SIGTERM once to each process of the census, the deepest cgroup first so that no parent waits for a child that it still
  * sees, then SIGCONT so that a stopped one can obey. One window for all of them, absolute, that nothing a session does
- * moves. Newcomers get no signal: they are mostly what a session's own handler started to save its work.
+ * moves. Newcomers get no signal: they are mostly what a session's own handler started to save its work. For the same
+ * reason the account's own manager is asked last, when nobody else is left: it would end its units' newcomers itself.
  */
 export async function terminateGracefully(
   kernel: Kernel,
@@ -30,14 +31,16 @@ export async function terminateGracefully(
   progress: Progress,
 ): Promise<Grace> {
   const deadlineMs = kernel.nowMs() + limits.graceMs;
-  const asked = deepestFirst(census.alive);
-  for (const found of asked) {
-    if (kernel.nowMs() >= deadlineMs) break;
-    if (!isStillAlive(kernel, scope, found)) continue;
-    kernel.signal(found.pid, SIGTERM);
-    kernel.signal(found.pid, SIGCONT);
+  const isManager = (found: Found) => found.cgroup === managerScope(scope);
+  const sessions = deepestFirst(census.alive.filter((found) => !isManager(found)));
+  const managers = census.alive.filter(isManager);
+  askToEnd(kernel, scope, sessions, deadlineMs);
+  const staying = new Set(managers.map(({ pid }) => pid));
+  let interrupted = await waitUntilEmpty(kernel, scope, sessions, staying, deadlineMs, progress);
+  if (interrupted === 0 && managers.length > 0 && kernel.nowMs() < deadlineMs) {
+    askToEnd(kernel, scope, managers, deadlineMs);
+    interrupted = await waitUntilEmpty(kernel, scope, managers, new Set(), deadlineMs, progress);
   }
-  const interrupted = await waitUntilEmpty(kernel, scope, asked, deadlineMs, progress);
   if (interrupted !== 0) return { interrupted, left: undefined };
   const left = takeCensus(kernel, scope, {
     deadlineMs: kernel.nowMs() + limits.leftoverMs,
@@ -46,16 +49,34 @@ export async function terminateGracefully(
   return { interrupted: 0, left: left.complete ? left : undefined };
 }
 
+/** Where a user manager itself sits. A look-alike there is asked later, and killed at the same deadline. */
+function managerScope({ slice, identity }: Scope): string {
+  return `${slice.path}/user@${identity.uid}.service/init.scope`;
+}
+
 function deepestFirst(found: readonly Found[]): Found[] {
   const depth = (one: Found) => (one.cgroup ?? "").split("/").length;
   return [...found].sort((a, b) => depth(b) - depth(a));
 }
 
-/** Polls the known processes first, and takes a census only when they are gone. Returns the signal of an interruption. */
+function askToEnd(kernel: Kernel, scope: Scope, asked: readonly Found[], deadlineMs: number): void {
+  for (const found of asked) {
+    if (kernel.nowMs() >= deadlineMs) return;
+    if (!isStillAlive(kernel, scope, found)) continue;
+    kernel.signal(found.pid, SIGTERM);
+    kernel.signal(found.pid, SIGCONT);
+  }
+}
+
+/**
+ * Polls the known processes first, and takes a census only when they are gone. Over when nobody is left but those in
+ * `staying`, or at the deadline. Returns the signal of an interruption, or 0.
+ */
 async function waitUntilEmpty(
   kernel: Kernel,
   scope: Scope,
   asked: readonly Found[],
+  staying: ReadonlySet<number>,
   deadlineMs: number,
   progress: Progress,
 ): Promise<number> {
@@ -67,9 +88,7 @@ async function waitUntilEmpty(
       known.pop();
     }
     const nowMs = kernel.nowMs();
-    if (known.length === 0 && !isPopulated(kernel, scope.slice)) {
-      if (isEmpty(takeCensus(kernel, scope, { deadlineMs: Math.min(deadlineMs, nowMs + limits.leftoverMs) }))) return 0;
-    }
+    if (known.length === 0 && isNobodyLeft(kernel, scope, staying, deadlineMs)) return 0;
     if (nowMs >= deadlineMs) return 0;
     if (nowMs >= nextProgressMs) {
       known = known.filter((found) => kernel.nowMs() >= deadlineMs || isStillAlive(kernel, scope, found));
@@ -79,6 +98,13 @@ async function waitUntilEmpty(
     await kernel.sleep(nowMs - startMs < limits.shortPollsMs ? limits.firstPollMs : limits.laterPollMs);
     if (kernel.interruption() !== 0) return kernel.interruption();
   }
+}
+
+/** Whether nobody is left but those that stay; where nobody does, the slice's own word saves a census. */
+function isNobodyLeft(kernel: Kernel, scope: Scope, staying: ReadonlySet<number>, deadlineMs: number): boolean {
+  if (staying.size === 0 && isPopulated(kernel, scope.slice)) return false;
+  const census = takeCensus(kernel, scope, { deadlineMs: Math.min(deadlineMs, kernel.nowMs() + limits.leftoverMs) });
+  return isEmpty({ ...census, alive: census.alive.filter(({ pid }) => !staying.has(pid)) });
 }
 
 /** What the kill did and what was seen afterwards. */

@@ -217,7 +217,7 @@ function* worldsFor(chosen: Worlds | undefined): Generator<WorldPlan> {
 
 const named = mutants.map(([name, law, story, chosen]) => ({ name, law, story, chosen }));
 
-test.each(named)("the laws catch $name", async ({ law, story, chosen }) => {
+test.each(named)("the laws catch $name", { timeout: 120_000 }, async ({ law, story, chosen }) => {
   const seen: Breach[] = [];
   for (const plan of worldsFor(chosen)) {
     const { breaches } = await judgePlan(plan, story);

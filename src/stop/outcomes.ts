@@ -66,7 +66,7 @@ function judge({ kill, force }: Evidence, seen: Seen, row: Row, isNew = false): 
   if (isNew) return killed("; it came while the stop ran");
   if (force) return killed(" at once (--force)");
   if (seen.left === undefined) return killed(` after the grace of ${grace}`);
-  if (seen.left.has(row.key)) return killed(`; it had not ended ${grace} after SIGTERM`);
+  if (seen.left.has(row.key)) return killed(`; it had not ended within the grace of ${grace}`);
   if (seen.newcomers.has(row.key)) return killed("; something new in it came while the stop ran");
   return { row, outcome: "terminated", reason: "ended by itself after SIGTERM" };
 }
@@ -116,6 +116,9 @@ export function unknownOf(scope: Scope, census: Census | undefined, slicePopulat
   const isNamed = counted.some(({ cgroup }) => cgroup !== undefined && isInSlice(scope.slice, cgroup));
   if (slicePopulated && census !== undefined && !isNamed) {
     sentences.push("the account's slice still says that something in it is alive, or cannot be read");
+  }
+  if (sentences.length === 0 && counted.length === 0) {
+    sentences.push("nobody was seen, but nothing is proved: the last pid cannot be read, or the time was too short");
   }
   return sentences;
 }

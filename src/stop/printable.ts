@@ -21,9 +21,16 @@ export function printable(text: string, characters: number = limits.nameCharacte
   return shown;
 }
 
-/** A word for a shell line that a person pastes: quoted unless it is plain; undefined when it cannot be pasted safely. */
+/** The same for a line that a person reads, without blanks: a padded name must not wrap into a sentence of ours. */
+export function printableWord(text: string, characters: number = limits.nameCharacters): string {
+  return printable(text, characters).replaceAll(" ", "\\x20");
+}
+
+/**
+ * A word for a shell line that a person pastes: whatever is not plain with a backslash before it, blanks too (see
+ * above); undefined when it cannot be pasted safely.
+ */
 export function shellWord(text: string): string | undefined {
-  if (/^[A-Za-z0-9_@%+=:,./-]+$/.test(text)) return text;
   if (!/^[\x20-\x7e]+$/.test(text)) return undefined;
-  return `'${text.replaceAll("'", "'\\''")}'`;
+  return text.replace(/[^A-Za-z0-9_@%+=:,./-]/g, "\\$&");
 }

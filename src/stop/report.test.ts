@@ -195,7 +195,7 @@ describe("the report names each outcome", () => {
       report({
         rows: [
           outcome({ unit: "a.service" }, "terminated", "ended by itself after SIGTERM"),
-          outcome({ unit: "b.service" }, "killed", "SIGKILL; it had not ended 10 s after SIGTERM"),
+          outcome({ unit: "b.service" }, "killed", "SIGKILL; it had not ended within the grace of 10 s"),
           outcome({ unit: "c.service" }, "alive", "survived SIGKILL"),
           outcome({ unit: "d.service" }, "reappeared", "alive again"),
         ],
@@ -326,7 +326,7 @@ describe("taking the files back", () => {
   test("one line for each project of an agent session, in a form that can be pasted", () => {
     expect(reclaimFor("/srv/shop")).toEqual(["To take the files back: ai-tools --reclaim /srv/shop"]);
     expect(reclaimFor("/srv/it's mine; id")).toEqual([
-      "To take the files back: ai-tools --reclaim '/srv/it'\\''s mine; id'",
+      "To take the files back: ai-tools --reclaim /srv/it\\'s\\ mine\\;\\ id",
     ]);
     const twice = [outcome(), outcome({ unit: "ai-tools-x-8.service" })];
     expect(reclaims(renderReport(report({ rows: twice })))).toHaveLength(1);

@@ -5,7 +5,7 @@
 import type { Found } from "./census.ts";
 import type { Survivor } from "./end-session.ts";
 import { limits } from "./limits.ts";
-import { printable, shellWord } from "./printable.ts";
+import { printable, printableWord, shellWord } from "./printable.ts";
 import type { ManagerReturn } from "./restore-manager.ts";
 import type { Row } from "./rows.ts";
 
@@ -79,7 +79,7 @@ export function renderTable(rows: readonly Row[], uid: number): string {
   const lines = [headline(rows, uid)];
   if (rows.length > 0) {
     const shown = rows.slice(0, limits.rows);
-    const names = shown.map((row) => printable(row.unit, 60));
+    const names = shown.map((row) => printableWord(row.unit, 60));
     const width = Math.max(4, ...names.map((name) => name.length));
     lines.push("", `  ${"UNIT".padEnd(width)}  PROCESSES  PROJECT`);
     shown.forEach((row, index) => {
@@ -92,10 +92,10 @@ export function renderTable(rows: readonly Row[], uid: number): string {
 }
 
 function projectInWords(row: Row): string {
-  if (row.kind === "stray") return `(stray outside the slice, in ${printable(row.key)})`;
+  if (row.kind === "stray") return `(stray outside the slice, in ${printableWord(row.key)})`;
   if (row.kind === "plumbing") return `- ${plumbingInWords(row)}`;
   if (row.project.path === undefined) return "unknown";
-  return `${printable(row.project.path)}${row.project.byAccount ? " (the account's word)" : ""}`;
+  return `${printableWord(row.project.path)}${row.project.byAccount ? " (the account's word)" : ""}`;
 }
 
 /** `init.scope` is what a user manager calls its own cgroup; a person should not take it for PID 1's. */
@@ -106,7 +106,9 @@ function plumbingInWords(row: Row): string {
 
 /** Who the strays of a row are: their unit is somebody else's, so its name says little. */
 function processesInWords(row: Row): string {
-  const named = row.processes.slice(0, 5).map((found) => `pid ${found.pid} (${printable(found.status.command, 40)})`);
+  const named = row.processes
+    .slice(0, 5)
+    .map((found) => `pid ${found.pid} (${printableWord(found.status.command, 40)})`);
   const more = row.processes.length - named.length;
   return `${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
@@ -121,7 +123,7 @@ export function renderReport(report: Report): string {
   if (report.survivors.length > limits.named) lines.push(`  and ${report.survivors.length - limits.named} more alive`);
   for (const sentence of report.unknown) lines.push(`  UNKNOWN   ${sentence}`);
   for (const { found, reason } of report.bystanders.slice(0, limits.named)) {
-    lines.push(`  untouched pid ${found.pid} (${printable(found.status.command, 40)}): ${reason}`);
+    lines.push(`  untouched pid ${found.pid} (${printableWord(found.status.command, 40)}): ${reason}`);
   }
   if (report.bystanders.length > limits.named) {
     lines.push(`  and ${report.bystanders.length - limits.named} more untouched`);
@@ -143,16 +145,16 @@ const words: Record<Outcome, string> = {
 
 function rowInWords({ row, outcome, reason }: ReportRow): string {
   const word = outcome === undefined ? "" : words[outcome];
-  if (row.kind === "stray") return `  ${word}  stray ${processesInWords(row)} in ${printable(row.key)}: ${reason}`;
+  if (row.kind === "stray") return `  ${word}  stray ${processesInWords(row)} in ${printableWord(row.key)}: ${reason}`;
   const place = row.kind === "plumbing" ? ` ${plumbingInWords(row)}` : "";
-  return `  ${word}  ${printable(row.unit)}${place}: ${reason}`;
+  return `  ${word}  ${printableWord(row.unit)}${place}: ${reason}`;
 }
 
 function survivorInWords({ found, state, waitChannel, tracer }: Survivor): string {
-  const channel = waitChannel === "" ? "" : `, waiting in ${printable(waitChannel, 40)}`;
+  const channel = waitChannel === "" ? "" : `, waiting in ${printableWord(waitChannel, 40)}`;
   const traced = tracer === 0 ? "" : `, traced by pid ${tracer}`;
-  const cgroup = found.cgroup === undefined ? "" : `, in ${printable(found.cgroup)}`;
-  return `  ALIVE       pid ${found.pid} (${printable(found.status.command, 40)}): state ${state}${channel}${traced}${cgroup}`;
+  const cgroup = found.cgroup === undefined ? "" : `, in ${printableWord(found.cgroup)}`;
+  return `  ALIVE       pid ${found.pid} (${printableWord(found.status.command, 40)}): state ${state}${channel}${traced}${cgroup}`;
 }
 
 function unreapedInWords(unreaped: readonly Found[]): string {

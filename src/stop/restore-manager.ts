@@ -3,7 +3,13 @@
 // user manager, and brings the manager back where it ran before and can read nothing that the account wrote. Reported on
 // its own; it never changes the verdict.
 
-import { isAnotherStopRunning, takeRestoreNote } from "./announcement.ts";
+import {
+  beginRestoring,
+  endRestoring,
+  isAnotherStopRunning,
+  isRestoreWanted,
+  removeRestoreNote,
+} from "./announcement.ts";
 import type { Scope } from "./census.ts";
 import { EAGAIN, ENOENT, type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
@@ -28,15 +34,25 @@ export function isManagerRunning(host: Host, scope: Scope): boolean {
 
 /**
  * Clears and restores. To be called only when everything is proved to be ended, and after this stop's own entry is gone.
- * Whoever takes the note restores; `withoutNote`: the manager ran and no note of it could be left.
+ * One stop at a time does it. `withoutNote`: the manager ran and no note of it could be left.
  */
 export async function clearAndRestore(host: Host, scope: Scope, withoutNote = false): Promise<ManagerReturn> {
+  if (isAnotherStopRunning(host)) return answer("left-to-another-stop", "another stop is at work and does it");
+  if (!beginRestoring(host)) return answer("left-to-another-stop", "another stop is doing it");
+  const result = isManagerRunning(host, scope)
+    ? answer("left-to-another-stop", "the user manager runs again already")
+    : await clearAndRestoreAlone(host, scope, withoutNote);
+  // What was refused is tried again by the next stop.
+  if (result.outcome === "restored" || result.outcome === "not-wanted") removeRestoreNote(host);
+  endRestoring(host);
+  return result;
+}
+
+async function clearAndRestoreAlone(host: Host, scope: Scope, withoutNote: boolean): Promise<ManagerReturn> {
   const uid = scope.identity.uid;
   const deadlineMs = host.nowMs() + limits.restoreMs;
-  if (isAnotherStopRunning(host)) return answer("left-to-another-stop", "another stop is at work and does it");
-  if (isManagerRunning(host, scope)) return answer("left-to-another-stop", "the user manager runs again already");
   const left = await clearRuntimeDirectory(host, uid, deadlineMs);
-  if (!takeRestoreNote(host) && !withoutNote) {
+  if (!isRestoreWanted(host) && !withoutNote) {
     return left === undefined
       ? answer("not-running", undefined)
       : { ...answer("not-running", left), mend: clearing(uid) };

@@ -2,7 +2,7 @@
 // The story of a stop, from top to bottom. Everything above the question may be wrong or late without harm; everything
 // below it rests on the kernel alone. No step ends a run early because something unexpected came back.
 
-import { announceStop, wantRestore, withdrawStop } from "./announcement.ts";
+import { type Announcement, announceStop, wantRestore, wasAnotherStopAtWork, withdrawStop } from "./announcement.ts";
 import { attribute } from "./attribution.ts";
 import { findCaller } from "./caller.ts";
 import { type Census, emptyCensus, type Found, type Scope, takeCensus } from "./census.ts";
@@ -65,7 +65,7 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
     : census;
 
   const managerRan = await unlessItThrows(run, "manager", () => isManagerRunning(host, scope), true);
-  const unannounced: Entry = { path: undefined, restoreWithoutNote: managerRan };
+  const unannounced: Entry = { announcement: undefined, restoreWithoutNote: managerRan };
   const entry = await unlessItThrows(run, "announcement", () => announce(run, managerRan), unannounced);
   let left: Census | undefined;
   if (!request.force) {
@@ -190,15 +190,15 @@ function lookAfterQuestion(run: Run, before: Census, rows: Row[]): Census {
 /** What others can see of this stop while it runs. */
 interface Entry {
   /** undefined where it could not be made. */
-  path: string | undefined;
+  announcement: Announcement | undefined;
   /** The manager ran, and no note of that could be left: this stop restores it by its own knowledge. */
   restoreWithoutNote: boolean;
 }
 
 /** The note is left before anything is touched: a helper that is killed later does not lose the manager. */
 function announce(run: Run, managerRan: boolean): Entry {
-  const path = announceStop(run.host);
-  return { path, restoreWithoutNote: managerRan && !wantRestore(run.host, managerRan) };
+  const announcement = announceStop(run.host);
+  return { announcement, restoreWithoutNote: managerRan && !wantRestore(run.host, managerRan) };
 }
 
 async function giveGrace(run: Run, census: Census): Promise<Grace> {
@@ -211,7 +211,7 @@ function thaw(run: Run): void {
 }
 
 function withdraw(run: Run, entry: Entry): void {
-  if (entry.path !== undefined) withdrawStop(run.host, entry.path);
+  if (entry.announcement !== undefined) withdrawStop(run.host, entry.announcement.path);
 }
 
 function showProgress(run: Run, seconds: number, alive: number): void {
@@ -258,7 +258,8 @@ function describe(run: Run, rows: readonly Row[], left: Census | undefined, kill
 async function restoreAndLookAgain(run: Run, entry: Entry): Promise<void> {
   const { host, scope, report, trail } = run;
   const manager = await restoreManager(run, entry);
-  const excuse = (found: Found) => cameWithManager(scope, manager, found);
+  const others = entry.announcement !== undefined && wasAnotherStopAtWork(host, entry.announcement);
+  const excuse = (found: Found) => cameWithManager(scope, manager, others, found);
   const notLooked = { quiet: false, last: undefined };
   const look = await unlessItThrows(
     run,
@@ -290,11 +291,15 @@ async function restoreManager(run: Run, entry: Entry): Promise<ManagerReturn | u
   return manager;
 }
 
-/** Below the manager and started after the restore began, or root's own work on the runtime directory. */
-function cameWithManager(scope: Scope, manager: ManagerReturn | undefined, found: Found): boolean {
+/**
+ * Below the manager and started after the restore began, or root's own work on the runtime directory. `others`: another
+ * stop was at work meanwhile and may have restored.
+ */
+function cameWithManager(scope: Scope, manager: ManagerReturn | undefined, others: boolean, found: Found): boolean {
   const { slice, identity } = scope;
   if (isInitsJob(scope, found)) return true;
-  const after = manager?.startedAfterTicks;
+  // A manager that another stop has brought back: nothing of it was there when this stop had its proof.
+  const after = manager?.outcome === "left-to-another-stop" && others ? 0 : manager?.startedAfterTicks;
   const below = found.cgroup?.startsWith(`${slice.path}/user@${identity.uid}.service/`);
   return below === true && after !== undefined && found.startTicks !== undefined && found.startTicks >= after;
 }
