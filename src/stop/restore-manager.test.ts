@@ -103,6 +103,18 @@ describe("the manager comes back", () => {
 });
 
 describe("the manager stays away", () => {
+  test.each<[string, string | number]>([
+    ["is frozen", "1\n"],
+    ["cannot be read", EIO],
+  ])("where the slice %s: nothing is started in it", async (_name, freeze) => {
+    const host = stoppedHost();
+    host.files.set(`/sys/fs/cgroup${slicePath}/cgroup.freeze`, freeze);
+    const { outcome, reason, mend } = await restoreOn(host);
+    expect([outcome, reason]).toEqual(["not-restored", "the slice is frozen: whatever is started in it hangs"]);
+    expect(mend).toMatch(/^echo 0 >\/sys\/fs\/cgroup\S+\/cgroup\.freeze && systemctl .*start user@990\.service$/);
+    expect(host.commandLines).toEqual([]);
+  });
+
   async function refusedOn(host: HandMadeHost) {
     const answer = await restoreOn(host);
     expect(answer.outcome).toBe("not-restored");

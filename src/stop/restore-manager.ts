@@ -16,7 +16,7 @@ import { limits } from "./limits.ts";
 import { printable } from "./printable.ts";
 import { parseUptimeTicks } from "./proc-files.ts";
 import { type Ran, runProgram, systemctlPath } from "./programs.ts";
-import { isChildPopulated } from "./slice.ts";
+import { isChildPopulated, isFrozen } from "./slice.ts";
 
 export interface ManagerReturn {
   outcome: "not-running" | "restored" | "not-restored" | "not-wanted" | "left-to-another-stop";
@@ -51,6 +51,13 @@ export async function clearAndRestore(host: Host, scope: Scope, withoutNote = fa
 async function clearAndRestoreAlone(host: Host, scope: Scope, withoutNote: boolean): Promise<ManagerReturn> {
   const uid = scope.identity.uid;
   const deadlineMs = host.nowMs() + limits.restoreMs;
+  const mend = `systemctl reset-failed user@${uid}.service; systemctl start user@${uid}.service`;
+  if (isFrozen(host, scope.slice)) {
+    // A start in it would hang, and PID 1 with it (systemd 257 waits for its child there).
+    const thaw = `echo 0 >${scope.slice.directory}/cgroup.freeze`;
+    const frozen = answer("not-restored", "the slice is frozen: whatever is started in it hangs");
+    return { ...frozen, mend: `${thaw} && ${clearing(uid)} && ${mend}` };
+  }
   const left = await clearRuntimeDirectory(host, uid, deadlineMs);
   if (!isRestoreWanted(host) && !withoutNote) {
     return left === undefined
@@ -60,7 +67,6 @@ async function clearAndRestoreAlone(host: Host, scope: Scope, withoutNote: boole
   if (isErrno(host.lstat("/var/lib/systemd/linger/ai-tools"))) {
     return answer("not-wanted", "lingering is off for the account: the manager belonged to a login that is over");
   }
-  const mend = `systemctl reset-failed user@${uid}.service; systemctl start user@${uid}.service`;
   if (left !== undefined) return { ...answer("not-restored", left), mend: `${clearing(uid)} && ${mend}` };
   const foreign = whatAccountCouldHavePlanted(host, scope.identity.home);
   if (foreign !== undefined) return { ...answer("not-restored", foreign), mend };

@@ -122,6 +122,13 @@ export function thawSlice(kernel: Kernel, slice: Slice): string[] {
   return found;
 }
 
+/** Whether whatever is started in the slice now would stand still; unknown is yes, no slice is no. */
+export function isFrozen(view: KernelView, slice: Slice): boolean {
+  const freeze = view.readText(`${slice.directory}/cgroup.freeze`);
+  if (isErrno(freeze)) return freeze !== ENOENT && freeze !== ENODEV;
+  return freeze.trim() !== "0";
+}
+
 function outcome(write: SliceWrite, done: string): string {
   if (typeof write === "object") return ` and could not be ${done} (errno ${write.refused})`;
   return `, ${done}`;
