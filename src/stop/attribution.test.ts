@@ -2,7 +2,7 @@
 // Projects, for display: PID 1's word for its units, the account's word marked as such, and unknown for the rest.
 
 import { describe, expect, test } from "vitest";
-import { attribute } from "./attribution.ts";
+import { askAgainWhatReturns, attribute } from "./attribution.ts";
 import { HandMadeHost, type Program } from "./hand-made-host.fixture.ts";
 import { censusOf, found, scopeOf, slicePath } from "./hand-made-processes.fixture.ts";
 import { EACCES, EAGAIN } from "./kernel.ts";
@@ -19,10 +19,12 @@ async function projectsOf(cgroups: readonly string[], host: HandMadeHost) {
 }
 
 async function hintsFor(cgroups: readonly string[], host: HandMadeHost) {
-  return attribute(
-    host,
-    rowsOf(scopeOf(), censusOf(cgroups.map((cgroup, index) => found({ pid: 20 + index, cgroup })))),
-  );
+  return (
+    await attribute(
+      host,
+      rowsOf(scopeOf(), censusOf(cgroups.map((cgroup, index) => found({ pid: 20 + index, cgroup })))),
+    )
+  ).hints;
 }
 
 function answering(program: Program): HandMadeHost {
@@ -41,7 +43,7 @@ describe("a unit of PID 1", () => {
       [session]: { path: "/srv/shop", byAccount: false },
     });
     expect(host.commandLines).toEqual([
-      `/usr/bin/systemctl show --property=Id,WorkingDirectory,Restart,User -- ${session}`,
+      `/usr/bin/systemctl show --property=Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy -- ${session}`,
     ]);
   });
 
@@ -166,5 +168,36 @@ describe("a unit that PID 1 may start again", () => {
     const host = answering({ code: 0, output: "Id=run-1.service\nRestart=always\nUser=ai-tools\n" });
     expect(await hintsFor([`${manager}/run-1.service`], host)).toEqual([]);
     expect(host.commandLines).toEqual([]);
+  });
+});
+
+describe("what a unit comes back by", () => {
+  const stray = "/system.slice/respawner.service";
+  const unit = "Id=respawner.service\nWorkingDirectory=/\n";
+
+  test("a stray that is its unit's main process makes the unit the account's", async () => {
+    const host = answering({ code: 0, output: `${unit}Restart=always\nUser=\nMainPID=20\n` });
+    expect(await hintsFor([stray], host)).toEqual([
+      expect.stringMatching(/respawner\.service again \(Restart=always\)/),
+    ]);
+    const other = answering({ code: 0, output: `${unit}Restart=always\nUser=\nMainPID=21\n` });
+    expect(await hintsFor([stray], other)).toEqual([]);
+  });
+
+  test("a timer that starts it is named, and is what to stop", async () => {
+    const output = `${unit}Restart=no\nUser=ai-tools\nTriggeredBy=respawner.timer respawner.socket\n`;
+    expect(await hintsFor([stray], answering({ code: 0, output }))).toEqual([
+      expect.stringMatching(/again by respawner\.timer\. .*systemctl stop respawner\.timer$/),
+      expect.stringMatching(/again by respawner\.socket\. .*systemctl stop respawner\.socket$/),
+    ]);
+  });
+
+  test("is asked once more where PID 1 was too slow, and no answer is told", async () => {
+    const rows = rowsOf(scopeOf(), censusOf([found({ pid: 20, cgroup: stray })]));
+    const late = answering({ code: 0, output: `${unit}Restart=always\nUser=ai-tools\n` });
+    expect(await askAgainWhatReturns(late, rows)).toEqual([expect.stringMatching(/Restart=always/)]);
+    expect(await askAgainWhatReturns(answering("hangs"), rows)).toEqual([
+      expect.stringMatching(/^PID 1 did not say .*TriggeredBy respawner\.service$/),
+    ]);
   });
 });

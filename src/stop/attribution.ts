@@ -5,40 +5,71 @@
 import { accountName } from "./identity.ts";
 import { type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
+import { decimal } from "./proc-files.ts";
 import { runProgram, systemctlPath } from "./programs.ts";
 import type { Row } from "./rows.ts";
 
 /** Names that may stand in a command line of systemctl. */
 const plainUnitName = /^[A-Za-z0-9:_.@][A-Za-z0-9:_.@\\-]{0,254}$/;
 
-/**
- * Fills in the projects of the rows. Whatever goes wrong, a project stays unknown and the stop goes on. Returns hints:
- * units that PID 1 starts again after they were killed, which a stop does not undo.
- */
-export async function attribute(host: Host, rows: readonly Row[]): Promise<string[]> {
-  for (const row of rows)
+/** What PID 1 said of the rows' units. */
+export interface Attribution {
+  /** PID 1 answered in time. */
+  answered: boolean;
+  /** Units that PID 1 may start again after they were killed, which a stop does not undo. */
+  hints: string[];
+}
+
+/** Fills in the projects of the rows. Whatever goes wrong, a project stays unknown and the stop goes on. */
+export async function attribute(host: Host, rows: readonly Row[]): Promise<Attribution> {
+  for (const row of rows) {
     if (row.owner === "account") row.project = { path: oldestDirectory(host, row), byAccount: true };
-  const asked = rows.filter((row) => row.owner === "system" && plainUnitName.test(row.unit)).slice(0, limits.rows);
-  if (asked.length === 0) return [];
-  const records = await askInit(
-    host,
-    asked.map((row) => row.unit),
-  );
-  const hints: string[] = [];
+  }
+  const asked = unitsOfInit(rows);
+  const records = await askInit(host, asked);
   for (const row of asked) {
+    const directory = records?.get(row.unit)?.directory;
+    if (directory !== undefined && row.kind !== "stray") row.project = { path: directory, byAccount: false };
+  }
+  return { answered: records !== undefined, hints: records === undefined ? [] : restartHints(asked, records) };
+}
+
+/** The second try, after the verdict, where PID 1 was too slow before; no answer is a hint as well. */
+export async function askAgainWhatReturns(host: Host, rows: readonly Row[]): Promise<string[]> {
+  const asked = unitsOfInit(rows);
+  const records = await askInit(host, asked);
+  if (records !== undefined) return restartHints(asked, records);
+  const units = asked.map((row) => row.unit).slice(0, 5);
+  return [
+    `PID 1 did not say whether it starts units again. To see, as root: systemctl show -p Restart,TriggeredBy ${units.join(" ")}`,
+  ];
+}
+
+function unitsOfInit(rows: readonly Row[]): Row[] {
+  return rows.filter((row) => row.owner === "system" && plainUnitName.test(row.unit)).slice(0, limits.rows);
+}
+
+function restartHints(rows: readonly Row[], records: ReadonlyMap<string, UnitRecord>): string[] {
+  const hints: string[] = [];
+  for (const row of rows) {
     const record = records.get(row.unit);
-    if (record?.directory !== undefined && row.kind !== "stray")
-      row.project = { path: record.directory, byAccount: false };
-    // A stray may sit in the unit of somebody else's daemon (cron's, say): that one is not for a stop to advise against.
-    const ofAccount =
-      row.kind !== "stray" || record?.user === accountName || record?.user === String(row.processes[0]?.status.uids[0]);
-    if (record !== undefined && record.restart !== "no" && ofAccount) {
+    if (record === undefined || !isOfAccount(row, record)) continue;
+    if (record.restart !== "no") {
       hints.push(
         `PID 1 may start ${row.unit} again (Restart=${record.restart}). To prevent it, as root: systemctl stop ${row.unit}`,
       );
     }
+    for (const trigger of record.triggers) {
+      hints.push(`PID 1 may start ${row.unit} again by ${trigger}. To prevent it, as root: systemctl stop ${trigger}`);
+    }
   }
   return hints;
+}
+
+/** A stray may sit in the unit of somebody else's daemon (cron's, say): that one is not for a stop to advise against. */
+function isOfAccount(row: Row, record: UnitRecord): boolean {
+  if (row.kind !== "stray" || record.user === accountName) return true;
+  return row.processes.some(({ pid, status }) => pid === record.mainPid || String(status.uids[0]) === record.user);
 }
 
 /** What PID 1 knows of a unit. */
@@ -48,6 +79,9 @@ interface UnitRecord {
   restart: string;
   /** `User=`, empty for root. */
   user: string;
+  mainPid: number | undefined;
+  /** Timers, sockets and paths that start it. */
+  triggers: string[];
 }
 
 function oldestDirectory(host: Host, row: Row): string | undefined {
@@ -56,18 +90,27 @@ function oldestDirectory(host: Host, row: Row): string | undefined {
   return isErrno(link) ? undefined : link;
 }
 
-/** One query to PID 1 for all units, with its limit; PID 1 hung means no answer. */
-async function askInit(host: Host, units: readonly string[]): Promise<Map<string, UnitRecord>> {
-  const query = [systemctlPath, "show", "--property=Id,WorkingDirectory,Restart,User", "--", ...units];
-  const ran = await runProgram(host, query, host.nowMs() + limits.attributionMs);
+/** One query to PID 1 for all units, with its limit; undefined where it gave no answer. */
+async function askInit(host: Host, rows: readonly Row[]): Promise<Map<string, UnitRecord> | undefined> {
   const answer = new Map<string, UnitRecord>();
-  if (ran.kind !== "ended") return answer;
+  if (rows.length === 0) return answer;
+  const properties = "Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy";
+  const query = [systemctlPath, "show", `--property=${properties}`, "--", ...rows.map((row) => row.unit)];
+  const ran = await runProgram(host, query, host.nowMs() + limits.attributionMs);
+  if (ran.kind !== "ended") return undefined;
   for (const block of ran.output.split("\n\n")) {
-    const id = /^Id=(.*)$/m.exec(block)?.[1];
-    const directory = /^WorkingDirectory=!?(\/.*)$/m.exec(block)?.[1];
-    const restart = /^Restart=([a-z-]+)$/m.exec(block)?.[1] ?? "no";
-    const user = /^User=(.*)$/m.exec(block)?.[1] ?? "";
-    if (id !== undefined) answer.set(id, { directory, restart, user });
+    const value = (name: string) => new RegExp(`^${name}=(.*)$`, "m").exec(block)?.[1] ?? "";
+    if (value("Id") === "") continue;
+    const restart = value("Restart");
+    answer.set(value("Id"), {
+      directory: /^!?(\/.*)$/.exec(value("WorkingDirectory"))?.[1],
+      restart: /^[a-z-]+$/.test(restart) ? restart : "no",
+      user: value("User"),
+      mainPid: decimal(value("MainPID")) || undefined,
+      triggers: value("TriggeredBy")
+        .split(" ")
+        .filter((name) => plainUnitName.test(name)),
+    });
   }
-  return answer;
+  return answer.size === 0 ? undefined : answer;
 }

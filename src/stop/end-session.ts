@@ -268,16 +268,37 @@ export interface Survivor {
 
 /** State, wait channel and tracer of whoever is still there, for the report. */
 export function describeSurvivors(kernel: Kernel, census: Census | undefined): Survivor[] {
-  return [...(census?.alive ?? []), ...(census?.held ?? [])].map((found) => ({
-    found,
-    state: found.status.state,
-    waitChannel: waitChannelOf(kernel, found.pid),
-    tracer: found.status.tracer,
-  }));
+  return [...(census?.alive ?? []), ...(census?.held ?? [])].map((found) => {
+    const [task] = tasksOf(kernel, found);
+    return {
+      found,
+      state: task?.state ?? found.status.state,
+      waitChannel: task?.waitChannel ?? "",
+      tracer: found.status.tracer,
+    };
+  });
 }
 
-function waitChannelOf(kernel: Kernel, pid: number): string {
-  const channel = kernel.readText(`/proc/${pid}/wchan`);
+interface Task {
+  state: string;
+  waitChannel: string;
+}
+
+/** The threads of a survivor, first the one that holds it: in D, then any that is not dead, then the leader. */
+function tasksOf(kernel: Kernel, { pid, status }: Found): Task[] {
+  const names = status.threads > 1 ? kernel.list(`/proc/${pid}/task`) : [];
+  const tasks = (isErrno(names) ? [] : names.slice(0, limits.tasks)).map((name) => {
+    const stat = kernel.readText(`/proc/${pid}/task/${name}/stat`);
+    const state = isErrno(stat) ? "" : stat.charAt(stat.lastIndexOf(")") + 2);
+    return { state, waitChannel: waitChannelOf(kernel, `/proc/${pid}/task/${name}`) };
+  });
+  const rank = ({ state }: Task) => (state === "D" ? 0 : /^[ZX]?$/.test(state) ? 2 : 1);
+  const leader = { state: status.state, waitChannel: waitChannelOf(kernel, `/proc/${pid}`) };
+  return [...tasks, leader].sort((a, b) => rank(a) - rank(b));
+}
+
+function waitChannelOf(kernel: Kernel, directory: string): string {
+  const channel = kernel.readText(`${directory}/wchan`);
   return isErrno(channel) || channel === "" || channel === "0" ? "" : channel.trim();
 }
 
@@ -288,7 +309,8 @@ function waitChannelOf(kernel: Kernel, pid: number): string {
 function abortHungConnections(kernel: Kernel, scope: Scope, census: Census, kill: Kill): void {
   if (kill.abortedConnections.length > 0) return;
   if (census.bystanders.some(({ found }) => found.status.pidNamespaces > 1)) return;
-  if (!census.alive.some((found) => waitChannelOf(kernel, found.pid) === "request_wait_answer")) return;
+  const waits = ({ waitChannel }: Task) => waitChannel === "request_wait_answer";
+  if (!census.alive.some((found) => tasksOf(kernel, found).some(waits))) return;
   const directory = "/sys/fs/fuse/connections";
   const connections = kernel.list(directory);
   if (isErrno(connections)) return;

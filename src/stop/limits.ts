@@ -71,6 +71,8 @@ export const limits = {
   nameCharacters: 120,
   /** Bytes read of one file of procfs or cgroupfs. */
   fileBytes: 4 * 1024 * 1024,
+  /** Threads of one survivor that are looked at for what holds it. */
+  tasks: 100,
   /** Entries of the passwd home that are checked for their owner before the user manager may read them. */
   homeEntries: 1_000,
 } as const;

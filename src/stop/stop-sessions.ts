@@ -3,7 +3,7 @@
 // below it rests on the kernel alone. No step ends a run early because something unexpected came back.
 
 import { type Announcement, announceStop, wantRestore, wasAnotherStopAtWork, withdrawStop } from "./announcement.ts";
-import { attribute } from "./attribution.ts";
+import { askAgainWhatReturns, attribute } from "./attribution.ts";
 import { findCaller } from "./caller.ts";
 import { type Census, emptyCensus, type Found, type Scope, takeCensus } from "./census.ts";
 import { type Answer, askConsent, ignoreSharedKeyboard } from "./consent.ts";
@@ -53,7 +53,7 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
   const census = await unlessItThrows(run, "census", () => readWhoIsThere(host, scope), emptyCensus(false));
   const rows = await unlessItThrows(run, "rows", () => rowsOf(scope, census), []);
   await unlessItThrows(run, "terminal", () => ignoreSharedKeyboard(host, census), undefined);
-  await unlessItThrows(run, "projects", () => addProjects(run, rows), undefined);
+  const initAnswered = await unlessItThrows(run, "projects", () => addProjects(run, rows), false);
   const tableShown = await unlessItThrows(run, "table", () => showTable(run, rows, census), false);
   if (host.interruption() !== 0) return interrupted(run, "before anything was touched");
   if (request.dryRun) return end(run, "dry-run", exitCodes.done);
@@ -80,6 +80,7 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
   await unlessItThrows(run, "verdict", () => describe(run, rows, left, kill), undefined);
   await unlessItThrows(run, "record", () => publish(run), undefined);
   await unlessItThrows(run, "announcement", () => withdraw(run, entry), undefined);
+  if (!initAnswered) await unlessItThrows(run, "hints", () => addLateHints(run, rows), undefined);
   if (kill.proved) await restoreAndLookAgain(run, entry);
   return finish(run);
 }
@@ -145,8 +146,15 @@ function readWhoIsThere(host: Host, scope: Scope): Census {
   return takeCensus(host, scope, { deadlineMs: host.nowMs() + limits.readingMs, detailsMs: limits.cgroupPathsMs });
 }
 
-async function addProjects(run: Run, rows: readonly Row[]): Promise<void> {
-  run.report.hints.push(...(await attribute(run.host, rows)));
+/** Whether PID 1 answered. */
+async function addProjects(run: Run, rows: readonly Row[]): Promise<boolean> {
+  const { answered, hints } = await attribute(run.host, rows);
+  run.report.hints.push(...hints);
+  return answered;
+}
+
+async function addLateHints(run: Run, rows: readonly Row[]): Promise<void> {
+  run.report.hints.push(...(await askAgainWhatReturns(run.host, rows)));
 }
 
 /** Shows the table; false when the terminal or pipe does not take it. */
