@@ -49,6 +49,19 @@ export function reopenWithinItsRights(fd: number, how: "read" | "write"): number
   return reopened < 0 ? undefined : reopened;
 }
 
+/**
+ * What a descriptor refers to, without asking the file itself: its file system may hang, and fstat(2) or isatty(3) with
+ * it. The link below /proc/self/fd is the kernel's own word; only what stands in /dev is looked at.
+ */
+export function kindOf(fd: number): "device" | "pipe" | "other" | "closed" {
+  const [link, errno] = os.readlink(descriptorPath(fd));
+  if (errno !== 0) return "closed";
+  if (link.startsWith("pipe:")) return "pipe";
+  if (!link.startsWith("/dev/")) return "other";
+  const [stat] = os.stat(descriptorPath(fd));
+  return stat !== null && (stat.mode & os.S_IFMT) === os.S_IFCHR ? "device" : "other";
+}
+
 /** File status flags and access mode, from `/proc/self/fdinfo/FD` (proc_pid_fdinfo(5)): octal. */
 function flagsOf(fd: number): number | undefined {
   const info = os.open(`/proc/self/fdinfo/${fd}`, os.O_RDONLY);

@@ -28,6 +28,14 @@ export interface Executed {
 type Handler = (() => void) | null | undefined;
 
 const modes = { terminal: 0o020620, pipe: 0o010600, file: 0o100644, socket: 0o140777, block: 0o060600, null: 0o020666 };
+const links = {
+  terminal: "/dev/pts/3",
+  pipe: "pipe:[4711]",
+  file: "/srv/out",
+  socket: "socket:[4712]",
+  block: "/dev/loop0",
+  null: "/dev/null",
+};
 const EAGAIN = 11;
 const ENOENT = 2;
 
@@ -44,6 +52,8 @@ export class HandMadeOs {
   /** Everything that was opened but files that are only looked at. */
   readonly opened: { path: string; flags: number }[] = [];
   readonly executed: Executed[] = [];
+  /** Paths whose file was asked (stat). */
+  readonly asked: string[] = [];
   readonly killed: { pid: number; signal: number }[] = [];
   readonly handlers = new Map<number, Handler>();
   readonly raw: number[] = [];
@@ -131,7 +141,13 @@ export const os = {
     const writing = target("pipe", { flags: "0100001" });
     return [world.add(reading), world.add(writing)];
   },
+  readlink(path: string): [string, number] {
+    const fd = /^\/proc\/self\/fd\/([0-9]+)$/.exec(path)?.[1];
+    const found = fd === undefined ? undefined : world.descriptors.get(Number(fd));
+    return found === undefined ? ["", ENOENT] : [links[found.kind], 0];
+  },
   stat(path: string) {
+    world.asked.push(path);
     const fd = /^\/proc\/self\/fd\/([0-9]+)$/.exec(path)?.[1];
     const found = fd === undefined ? undefined : world.descriptors.get(Number(fd));
     return found === undefined ? [null, ENOENT] : [{ mode: modes[found.kind], uid: 0, nlink: 1, rdev: 34_819 }, 0];

@@ -9,6 +9,7 @@ import {
   close,
   descriptorPath,
   encode,
+  kindOf,
   O_NOCTTY,
   O_NOFOLLOW,
   O_NONBLOCK,
@@ -213,11 +214,11 @@ export class QuickjsHost implements k.Host {
   }
 
   isTerminal(descriptor: 0 | 1 | 2): boolean {
-    return os.isatty(descriptor);
+    return kindOf(descriptor) === "device" && os.isatty(descriptor);
   }
 
   terminalDevice(): number {
-    if (!os.isatty(0)) return 0;
+    if (!this.isTerminal(0)) return 0;
     const [stat] = os.stat(descriptorPath(0));
     return stat?.rdev ?? 0;
   }

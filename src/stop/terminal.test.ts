@@ -98,6 +98,13 @@ describe("text to a terminal or a pipe", () => {
 
 describe("text to what can hang, a disk or a socket's peer,", () => {
   describe.each(["file", "socket", "block"] as const)("to a %s", (kind) => {
+    if (kind !== "block") {
+      test("the file itself is never asked what it is: its file system may hang", () => {
+        withOutput(target(kind)).print("out", "table\n");
+        expect(world.asked).toEqual([]);
+      });
+    }
+
     test("goes through a child that has the descriptor itself: nothing is opened again", () => {
       const output = target(kind);
       const door = withOutput(output);

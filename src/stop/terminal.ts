@@ -4,7 +4,7 @@
 
 import * as os from "os";
 import type { ProgramRunner } from "./children.ts";
-import { close, descriptorPath, Outgoing, readAvailable, readWhole, reopenWithinItsRights } from "./descriptors.ts";
+import { close, kindOf, Outgoing, readAvailable, readWhole, reopenWithinItsRights } from "./descriptors.ts";
 import { type Child, isErrno, type Stream } from "./kernel.ts";
 
 /** Under this name the executable copies its standard input to its standard output (`copyToOutput`). */
@@ -75,11 +75,10 @@ export class Terminal {
   }
 
   #openSink(fd: number): Sink {
-    const [stat] = os.stat(descriptorPath(fd));
-    if (stat === null) return nowhere;
-    const kind = stat.mode & os.S_IFMT;
+    const kind = kindOf(fd);
+    if (kind === "closed") return nowhere;
     // The disk of a file can hang as well as a socket's peer, and opening it again would lose the shared offset.
-    if (kind !== os.S_IFIFO && kind !== os.S_IFCHR) return this.#throughChild(fd);
+    if (kind === "other") return this.#throughChild(fd);
     const reopened = reopenWithinItsRights(fd, "write");
     if (reopened === undefined) return nowhere;
     const outgoing = new Outgoing(reopened);
