@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel facts about reading: what /proc says of zombies, threads, namespaces and names, and how numbers are given out.
 
-import { ENOENT, SIGKILL } from "../kernel.ts";
+import { ENOENT, ESRCH, SIGKILL } from "../kernel.ts";
+import { parseExecutor } from "../proc-files.ts";
 import { accountUid, accountUids } from "./account.ts";
 import { ensureCgroup } from "./cgroups.ts";
 import { Bench, expectThat, type KernelFact } from "./fact.ts";
@@ -127,6 +128,20 @@ export const readingFacts: readonly KernelFact[] = [
         bench.status(process).includes(`Uid:\t0\t${accountUid}\t0\t${accountUid}\n`),
         "root acting for the account",
       );
+    },
+  },
+  {
+    name: "who-executed-a-program-is-kept",
+    statement:
+      "AT_UID in /proc/PID/auxv is the real uid of whoever executed the program, whatever its uids are now; a leader that has exited has none (ESRCH).",
+    source: "getauxval(3); measured on 6.18",
+    check(bench) {
+      const process = bench.spawn();
+      process.executedBy = accountUid;
+      process.uids = [0, 0, 0, 0];
+      expectThat(parseExecutor(bench.read(`/proc/${process.pid}/auxv`)) === accountUid, "who executed it is kept");
+      headless(bench.world, process);
+      expectThat(bench.door.readText(`/proc/${process.pid}/auxv`) === ESRCH, "a leader that has exited has none");
     },
   },
   {

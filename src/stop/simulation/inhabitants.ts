@@ -55,6 +55,12 @@ function parentFor(world: World, plan: ProcessPlan, birth: Birth): Process | und
       return bystander(world, "/user.slice/user-0.slice/session-9.scope", [0, 0, 0, 0], "bash");
     case "setuid-sandbox":
       return world.spawn(world.init, { ...birth, comm: "firejail" });
+    case "sandbox-made-root": {
+      // Wholly root's by now, so nobody's to end; but the kernel keeps who executed it.
+      const outer = bystander(world, "/", [0, 0, 0, 0], "sandbox");
+      if (outer !== undefined) outer.executedBy = accountUid;
+      return outer;
+    }
     default:
       return plan.place === "app" ? managerOf(world) : world.init;
   }
@@ -143,4 +149,5 @@ const simple: Partial<Record<TemperName, tempers.Temper>> = {
   "own-namespace": tempers.ownPidNamespace("user:[4026532888]"),
   "own-namespace-of-root": tempers.ownPidNamespace("user:[4026532888]"),
   "setuid-sandbox": tempers.ownPidNamespace("user:[4026531837]"),
+  "sandbox-made-root": tempers.ownPidNamespace("user:[4026531837]"),
 };

@@ -38,6 +38,7 @@ export const temperNames = [
   "own-namespace",
   "own-namespace-of-root",
   "setuid-sandbox",
+  "sandbox-made-root",
   "hostile-name",
 ] as const;
 
@@ -170,4 +171,10 @@ const endsByWriteAlone = new Set<TemperName>([
   "hopping",
   "setuid",
 ]);
-const needsItsPath = new Set<TemperName>(["other-user", "own-namespace", "own-namespace-of-root", "setuid-sandbox"]);
+const needsItsPath = new Set<TemperName>([
+  "other-user",
+  "own-namespace",
+  "own-namespace-of-root",
+  "setuid-sandbox",
+  "sandbox-made-root",
+]);

@@ -45,6 +45,8 @@ export function processText(world: World, pid: number, name: string): string | E
     case "wchan":
       return process.phase === "alive" && !(process.zombieLeader && pid === process.pid) ? process.wchan : "0";
     case "auxv":
+      // It is in the memory of the program, which a dead leader has no more.
+      if (process.phase !== "alive" || process.zombieLeader) return ESRCH;
       return auxiliaryVector(process.executedBy ?? process.uids[0]);
     case "loginuid":
       return "4294967295";

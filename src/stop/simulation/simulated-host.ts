@@ -428,9 +428,11 @@ export class SimulatedHost implements Host {
   }
 
   #processPlace(path: string): { pid: number; name: string } | undefined {
-    const match = /^\/proc\/(self|[0-9]+)(?:\/(.*))?$/.exec(path);
-    if (match === null) return undefined;
-    return { pid: match[1] === "self" ? this.pid : Number(match[1]), name: match[2] ?? "" };
+    if (!path.startsWith("/proc/")) return undefined;
+    const slash = path.indexOf("/", 6);
+    const word = slash < 0 ? path.slice(6) : path.slice(6, slash);
+    const pid = word === "self" ? this.pid : Number(word);
+    return Number.isNaN(pid) ? undefined : { pid, name: slash < 0 ? "" : path.slice(slash + 1) };
   }
 
   #isCgroupPath(path: string): boolean {

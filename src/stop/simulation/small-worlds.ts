@@ -74,6 +74,7 @@ export function* singleWorlds(): Generator<WorldPlan> {
     for (const temper of temperNames) {
       for (const place of Object.keys(places) as Place[]) {
         if (endless.has(temper) && place !== "unit" && place !== "stray") continue;
+        if (!force && temper === "storm" && place === "stray") continue;
         if (isPossible({ temper, place })) yield { seed: seed++, processes: [{ temper, place }], request: { force } };
       }
     }
@@ -97,6 +98,8 @@ function isEndless({ temper, place }: ProcessPlan): boolean {
 
 /** Conditions under which nothing can be proved, so that every run goes to its limit: tried with the tempers that differ. */
 const blinding = new Set<string>([
+  "signals-refused",
+  "status-unreadable-while-alive",
   "status-unreadable",
   "bystander-unreadable",
   "status-flickers",
@@ -106,22 +109,16 @@ const blinding = new Set<string>([
   "list-slow",
   "status-slow",
 ]);
-const differing: readonly TemperName[] = [
-  "deaf",
-  "headless",
-  "chain",
-  "respawning",
-  "other-user",
-  "own-namespace",
-  "keeping-a-corpse",
-];
+const differing: readonly TemperName[] = ["deaf", "other-user", "own-namespace"];
 
 function tempersUnder(condition: Condition): readonly TemperName[] {
+  const faults = condition.faults ?? [];
   const trapped = condition.helperInside === true && condition.host?.readOnlyCgroups === true;
-  if (trapped || condition.faults?.some((fault) => blinding.has(fault)) === true) return differing;
+  const held = faults.includes("namespace-unreadable") && condition.bystanders !== undefined;
+  if (trapped || held || faults.some((fault) => blinding.has(fault))) return differing;
   // Without the write a storm outruns the kills until the limit: once is enough.
-  const writeless = condition.faults?.some((fault) => fault.startsWith("kill-")) || condition.host?.readOnlyCgroups;
-  return writeless === true ? temperNames.filter((temper) => temper !== "storm") : temperNames;
+  const writeless = faults.length > 0 || condition.host?.readOnlyCgroups === true;
+  return writeless ? temperNames.filter((temper) => temper !== "storm") : temperNames;
 }
 
 /** Each condition with nobody, and with each temper inside and outside the slice. */

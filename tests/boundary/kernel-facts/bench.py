@@ -67,7 +67,7 @@ def errno_of(act):
         return error.errno
 
 
-def until(is_so, what, limit_s=5.0):
+def until(is_so, what, limit_s=30.0):
     end = time.monotonic() + limit_s
     while not is_so():
         check(time.monotonic() < end, f"{what} (not within {limit_s} s)")

@@ -156,6 +156,28 @@ def status_shows_four_uids():
     until(lambda: status(pid, "Uid").split() == ["0", str(UID), "0", str(UID)], "root acting for somebody is seen")
 
 
+def executor(pid):
+    """AT_UID (11) of the auxiliary vector: pairs of native words."""
+    words = memoryview(read(f"/proc/{pid}/auxv")).cast("L").tolist()
+    return dict(zip(words[::2], words[1::2])).get(11)
+
+
+@fact
+def who_executed_a_program_is_kept():
+    def execute():
+        os.setresuid(UID, UID, UID)
+        os.execv("/bin/sleep", ["sleep", str(LIFE_S)])
+
+    executed = start(execute)
+    until(lambda: status(executed, "Name") == "sleep", "the program runs")
+    check(executor(executed) == UID, "the account, where the account did")
+    changed = start(lambda: os.setresuid(UID, UID, UID))
+    until(lambda: status(changed, "Uid").startswith(str(UID)), "it has its uids")
+    check(executor(changed) == 0, "root, where root did, whatever the uids are now")
+    leader = headless()
+    check(errno_of(lambda: executor(leader)) == errno.ESRCH, "a leader that has exited has none")
+
+
 @fact
 def orphans_go_to_the_nearest_subreaper():
     numbers, told = os.pipe()
