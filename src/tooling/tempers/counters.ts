@@ -25,7 +25,11 @@ const standingTempers = new Set(["stopped"]);
 
 /** Every counter in use on the host, of all payloads that were started since `forgetCounters`. */
 export async function readCounters(host: LabHost): Promise<Counter[]> {
-  const text = await host.sh(`${tempersOnHost}/read-counters ${countersOnHost}`);
+  return parseCounters(await host.sh(`${tempersOnHost}/read-counters ${countersOnHost}`));
+}
+
+/** What `read-counters` prints. */
+export function parseCounters(text: string): Counter[] {
   return text
     .split("\n")
     .filter((line) => line !== "")

@@ -9,7 +9,7 @@ import { expect } from "vitest";
 import type { LabHost } from "../../../src/tooling/lab/host.ts";
 import { inProject } from "../../../src/tooling/machine.ts";
 import { countersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
-import { accountUid, type Bystander, startBystanders, startPayload } from "../../../src/tooling/tempers/payloads.ts";
+import { type Bystander, startBystanders, startPayloads } from "../../../src/tooling/tempers/payloads.ts";
 import { accountProcesses, clearHost, running } from "./facts.ts";
 import { type Report, type Row, type StopResult, stopWithReport } from "./stop.ts";
 
@@ -146,26 +146,29 @@ function eventsOfRows({ rows }: Report): string[] {
  * back where the report says so and told of where not, and a new session starts.
  */
 export async function expectAftermath(host: LabHost, report?: Pick<Report, "manager">): Promise<void> {
-  expect(await host.sh("timeout 60 systemctl is-system-running || true")).toMatch(/^(running|degraded)\n$/);
-  await expectUnhampered(host);
-  const uid = await accountUid(host);
   const { outcome, reason } = report?.manager ?? { outcome: null, reason: null };
-  if (outcome === "restored") expect(await host.sh(`systemctl is-active user@${uid}.service || true`)).toBe("active\n");
+  const restored = outcome === "restored";
+  const after = await host.sh(`timeout 60 systemctl is-system-running
+    systemctl is-active user@$(id -u ai-tools).service
+    ${sliceState}; true`);
+  expect(after).toMatch(/^(running|degraded)\n/);
+  expect(unhampered).toContain(after.split("\n").slice(2).join("\n"));
+  if (restored) expect(after.split("\n")[1]).toBe("active");
   else if (outcome !== null && outcome !== "not-running") expect(reason).toBeTruthy();
-  await startPayload(host, "999901", "polite", "session");
-  if (outcome === "restored") await startPayload(host, "999902", "polite", "own-manager");
-  await expectUnhampered(host);
-  expect(await running(host)).toEqual([...bystanders, "999901", ...(outcome === "restored" ? ["999902"] : [])].sort());
-  await host.sh(`systemctl kill -s KILL ai-tools-claude-code-999901.service
-    rm -f ${countersOnHost}/99990?; true`);
+  const names = restored ? ["999901", "999902"] : ["999901"];
+  await startPayloads(host, [
+    { name: "999901", temper: "polite", place: "session" },
+    ...(restored ? [{ name: "999902", temper: "polite", place: "own-manager" } as const] : []),
+  ]);
+  expect(await running(host)).toEqual([...bystanders, ...names].sort());
+  const later = await host.sh(`${sliceState}
+    systemctl kill -s KILL ai-tools-claude-code-999901.service; rm -f ${countersOnHost}/99990?`);
+  expect(unhampered).toContain(later);
 }
 
 /** Neither frozen nor limited, where there is a slice. */
-async function expectUnhampered(host: LabHost): Promise<void> {
-  const slice = `/sys/fs/cgroup/user.slice/user-${await accountUid(host)}.slice`;
-  const text = await host.sh(`cd ${slice} 2>/dev/null && cat cgroup.freeze cgroup.max.descendants || true`);
-  expect(["", "0\nmax\n"]).toContain(text);
-}
+const sliceState = `cd /sys/fs/cgroup/user.slice/user-$(id -u ai-tools).slice 2>/dev/null && cat cgroup.freeze cgroup.max.descendants`;
+const unhampered = ["", "0\nmax\n"];
 
 /** Notes a figure of the present test in build/test/measured.jsonl; figures are told, not asserted. */
 export function measured(what: string, figures: Record<string, unknown>): void {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Starts sessions with arguments and unit properties that the plain payloads do not have, as a unit of PID 1 and as a unit
+// of the account's own manager, and waits until they count.
+
+import { expect } from "vitest";
+
+import type { LabHost } from "../../../src/tooling/lab/host.ts";
+import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
+import { eventually, readCounters } from "./facts.ts";
+import type { Report } from "./stop.ts";
+
+/** Whose manager runs the unit: PID 1, in the account's slice, or the account's own. */
+export type Manager = "PID 1" | "own manager";
+export const managers: readonly Manager[] = ["PID 1", "own manager"];
+
+/** A storm of processes needs its time on a busy machine. */
+const startLimitMs = 60_000;
+
+export interface WantedUnit {
+  manager: Manager;
+  /** Digits: the unit gets the name of a session, see `sessionUnit`. Also the name of the counter file. */
+  name: string;
+  temper: string;
+  /** What follows the counter file and the seconds. */
+  words?: string;
+  /** Longest life in seconds. */
+  seconds?: number;
+  /** Options of systemd-run, e.g. `-p Delegate=yes`. */
+  properties?: string;
+  /** How many of its processes carry a sign when all of them are there; 0: one that counts is enough. */
+  signs?: number;
+}
+
+/** The unit's name. */
+export function sessionUnit(name: string): string {
+  return `ai-tools-claude-code-${name}.service`;
+}
+
+/** The beginning of a command line that starts a unit of the account: `systemd-run` and who runs it where. */
+export function runsUnit(manager: Manager): string {
+  return manager === "PID 1"
+    ? "systemd-run --quiet --uid=ai-tools --gid=ai-tools --slice=user-$(id -u ai-tools).slice"
+    : "systemd-run --quiet --user -M ai-tools@.host";
+}
+
+/** Starts the unit and returns when its processes count. */
+export async function startUnit(host: LabHost, unit: WantedUnit): Promise<void> {
+  const { manager, name, temper, words = "", seconds = 60, properties = "", signs = 0 } = unit;
+  const command = `${tempersOnHost}/${temper} ${countersOnHost}/${name} ${seconds} ${words}`;
+  await host.sh(`${runsUnit(manager)} --collect --unit=${sessionUnit(name)} ${properties} ${command}`);
+  await counts(host, name, signs);
+}
+
+/** Waits until a payload counts, and until so many of its processes carry a sign. */
+export async function counts(host: LabHost, payload: string, signs = 0): Promise<void> {
+  const isThere = async () => {
+    const own = (await readCounters(host)).filter((counter) => counter.payload === payload && counter.ticks > 0);
+    return own.length > 0 && own.reduce((sum, counter) => sum + counter.signs, 0) >= signs;
+  };
+  await eventually(`${payload} counts`, isThere, startLimitMs);
+}
+
+/** The manager is back; where this busy machine was too slow for that, the report says so and its advice brings it back. */
+export async function expectManagerBack(host: LabHost, { manager }: Pick<Report, "manager">): Promise<void> {
+  if (manager.outcome !== "restored") {
+    expect(manager).toMatchObject({ outcome: "not-restored", reason: expect.stringMatching(/no answer in time/) });
+    await host.sh(manager.mend ?? "false");
+  }
+  expect(await host.sh("systemctl is-active user@$(id -u ai-tools).service || true")).toBe("active\n");
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promise: no number, depth or pace of processes and cgroups, and nothing that a session does to the files of its own
+// cgroups, keeps a stop from asking in time, ending everything and leaving the next session a clean place.
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+
+import { startAccountManager } from "../../../src/tooling/tempers/payloads.ts";
+import { expectAftermath, expectStopped, freshHost, measured, stopWatched } from "../kit/aftermath.ts";
+import { accountProcesses, countersOf, running } from "../kit/facts.ts";
+import { labHost } from "../kit/host.ts";
+import { helper, question, rowOf, stopOnTerminal } from "../kit/stop.ts";
+import { managers, runsUnit, sessionUnit, startUnit } from "../kit/units.ts";
+
+const host = await labHost();
+const uid = (await host.sh("id -u ai-tools")).trim();
+const manager = `user@${uid}.service`;
+const delegated = `/sys/fs/cgroup/user.slice/user-${uid}.slice/${manager}`;
+const properties = "-p Delegate=yes -p TasksMax=infinity";
+
+beforeEach(async () => {
+  await freshHost(host);
+  await startAccountManager(host);
+});
+
+describe.each(managers)("a unit of %s", (by) => {
+  test("1,000 processes at depth 2,000: the question comes, and all of them end", async () => {
+    const deep = { temper: "crowded", words: "1000 2000", signs: 1, seconds: 120 };
+    await startUnit(host, { manager: by, name: "3501", properties, ...deep });
+    const begunMs = performance.now();
+    const { code, screen } = await stopOnTerminal(host, [helper, "--force"], async (terminal) => {
+      await terminal.waitFor(question, 60_000);
+      measured("question on screen", { afterMs: Math.round(performance.now() - begunMs) });
+      terminal.type("\r");
+    });
+    measured("stop of 1,000 processes at depth 2,000", { seconds: /\(([0-9.]+) s\)/.exec(screen)?.[1] });
+    expect(code).toBe(0);
+    expect(screen).toMatch(/^STOPPED: /m);
+    expect(await accountProcesses(host)).toEqual([]);
+    expect(await running(host)).toHaveLength(4);
+    await expectAftermath(host);
+  });
+
+  test("a cgroup whose path is longer than PATH_MAX", async () => {
+    await startUnit(host, { manager: by, name: "3502", temper: "crowded", words: "5 40 250", signs: 1, properties });
+    const result = await stopWatched(host, "--yes");
+    await expectStopped(host, result);
+    expect(result.report.rows.reduce((sum, { processes }) => sum + processes, 0)).toBeGreaterThanOrEqual(5);
+    await expectAftermath(host, result.report);
+  });
+
+  test.each([["--force"], []])("new cgroups all the while, from before the stop to its end: %s", async (...options) => {
+    await startUnit(host, { manager: by, name: "3503", temper: "breeding", properties });
+    const result = await stopWatched(host, "--yes", ...options);
+    await expectStopped(host, result, { outcomes: { [sessionUnit("3503")]: "killed" } });
+    await expectAftermath(host, result.report);
+  });
+
+  test("cgroups with unreadable files and limits of 0", async () => {
+    await startUnit(host, { manager: by, name: "3504", temper: "locked", properties });
+    expect((await countersOf(host, "3504"))[0]?.signs).toBeGreaterThan(10);
+    const result = await stopWatched(host, "--yes");
+    await expectStopped(host, result, { outcomes: { [sessionUnit("3504")]: "killed" } });
+    await expectAftermath(host, result.report);
+    // The same name can be used again at once.
+    await startUnit(host, { manager: by, name: "3504", temper: "polite", properties });
+  });
+
+  test("500 processes that never rest", async () => {
+    await startUnit(host, { manager: by, name: "3505", temper: "spinning", words: "500", signs: 1, seconds: 45 });
+    const result = await stopWatched(host, "--force", "--yes");
+    await expectStopped(host, result, { outcomes: { [sessionUnit("3505")]: "killed" } });
+    expect(rowOf(result.report, sessionUnit("3505")).processes).toBe(500);
+    await expectAftermath(host, result.report);
+  });
+});
+
+test("2,000 cgroups beside each other with a process in every second: all end, and the report says how many it does not show", async () => {
+  const words = `2000 1000 ${delegated}`;
+  await startUnit(host, { manager: "own manager", name: "3511", temper: "spread", words, signs: 1, properties });
+  const { code, report, entries } = await stopWatched(host, "--force", "--yes");
+  measured("stop of 2,000 cgroups", { durationMs: report.durationMs });
+  expect(code).toBe(0);
+  expect(report.rows).toHaveLength(200);
+  expect(report).toMatchObject({ verdict: "stopped", rowsNotShown: expect.any(Number) });
+  expect((report as unknown as { rowsNotShown: number }).rowsNotShown).toBeGreaterThanOrEqual(800);
+  expect(entries.filter((entry) => entry.AI_TOOLS_RESULT === "killed")).toHaveLength(100);
+  expect(await running(host)).toHaveLength(4);
+  expect(await accountProcesses(host)).toEqual([]);
+  await expectAftermath(host, report);
+});
+
+describe("5,000 processes", () => {
+  // Each number of the account's range has a limit of processes of its own; a session with sub-uids has several numbers.
+  const numbers = [700_001, 700_002];
+  beforeEach(() => host.sh("echo ai-tools:700000:65536 >>/etc/subuid"));
+  afterEach(() =>
+    host.sh(`for n in ${numbers.join(" ")}; do pkill -KILL -U $n; done; sed -i '/700000/d' /etc/subuid; true`),
+  );
+
+  test.each([["--force"], []])("all end, and PID 1 answers all the while: %s", async (...options) => {
+    await startUnit(host, { manager: "PID 1", name: "3521", temper: "crowded", words: "1670", signs: 1, properties });
+    for (const [index, number] of numbers.entries()) {
+      const name = String(3522 + index);
+      const asNumber = `-p User=${number} -p Group=${uid}`;
+      await startUnit(host, {
+        manager: "PID 1",
+        name,
+        temper: "crowded",
+        words: "1670",
+        signs: 1,
+        properties: `${properties} ${asNumber}`,
+      });
+    }
+    const result = await stopWatched(host, "--yes", ...options);
+    await expectStopped(host, result);
+    const total = result.report.rows.reduce((sum, { processes }) => sum + processes, 0);
+    measured("stop of 5,000 processes", { total, durationMs: result.report.durationMs });
+    expect(total).toBeGreaterThanOrEqual(5_000);
+    await expectAftermath(host, result.report);
+  });
+});
+
+// PID 1 cannot remove a tree that is too deep to be named, so what is beside it could stay as well.
+test("what a session leaves frozen, limited, locked and too deep to be removed does not hamper the next manager", async () => {
+  await startUnit(host, {
+    manager: "own manager",
+    name: "3531",
+    temper: "crowded",
+    words: "2 40 250",
+    signs: 1,
+    properties,
+  });
+  await host.sh(
+    `cd ${delegated} && for slice in app.slice session.slice background.slice; do
+       mkdir -p $slice/left && for place in $slice/left $slice; do
+         echo 1 >$place/cgroup.freeze; echo 0 >$place/cgroup.max.descendants; echo 0 >$place/cgroup.max.depth; chmod 0 $place/cgroup.procs
+       done
+     done; true`,
+    { user: "ai-tools" },
+  );
+  const result = await stopWatched(host, "--force", "--yes");
+  await expectStopped(host, result);
+  measured("left behind", {
+    cgroups: (
+      await host.sh(`find ${delegated} -type d | wc -l; cat ${delegated}/app.slice/cgroup.freeze || true`)
+    ).trim(),
+  });
+  await expectAftermath(host, result.report);
+  await host.sh(`${runsUnit("own manager")} --wait true`);
+});

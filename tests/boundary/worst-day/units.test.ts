@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Promise: however a unit is set up to keep its processes or to get new ones, a stop ends them; none comes back from the
+// account's own manager, and where PID 1 will start one again the stop says so or does not call it done.
+
+import { beforeEach, describe, expect, test } from "vitest";
+
+import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
+import { startAccountManager } from "../../../src/tooling/tempers/payloads.ts";
+import { expectAftermath, expectStopped, freshHost, stopWatched } from "../kit/aftermath.ts";
+import { countersOf, eventually, running } from "../kit/facts.ts";
+import { labHost } from "../kit/host.ts";
+import { counts, expectManagerBack, managers, runsUnit, sessionUnit, startUnit } from "../kit/units.ts";
+
+const host = await labHost();
+const uid = (await host.sh("id -u ai-tools")).trim();
+
+beforeEach(async () => {
+  await freshHost(host);
+  await startAccountManager(host);
+});
+
+/** Whether PID 1 or the account's manager brings it back is seen by then: the longest RestartSec here is 2 s. */
+const patience = 4_000;
+
+// measured: `loginctl terminate-user` returned 0 with 5 of 11 such payloads alive
+describe.each(managers)("a unit of %s that shall not be killed is killed", (manager) => {
+  test.each([
+    ["KillMode=none", "-p KillMode=none"],
+    ["KillMode=process", "-p KillMode=process"],
+    ["SendSIGKILL=no", "-p SendSIGKILL=no -p TimeoutStopSec=infinity"],
+    [
+      "both",
+      "-p KillMode=none -p SendSIGKILL=no -p TimeoutStopSec=infinity -p FinalKillSignal=SIGCONT -p KillSignal=SIGCONT",
+    ],
+    ["RemainAfterExit=yes", "-p KillMode=none -p SendSIGHUP=yes -p RemainAfterExit=yes"],
+  ])("%s", async (_, properties) => {
+    await startUnit(host, { manager, name: "3201", temper: "scattered", properties });
+    const result = await stopWatched(host, "--force", "--yes");
+    await expectStopped(host, result, { outcomes: { [sessionUnit("3201")]: "killed" } });
+    await expectAftermath(host, result.report);
+  });
+
+  // Finding A1 for the account's own manager.
+  test("with a grace, in which it is asked like all others", async () => {
+    const properties = "-p KillMode=none -p SendSIGKILL=no -p KillSignal=SIGCONT";
+    await startUnit(host, { manager, name: "3202", temper: "polite", properties });
+    await startUnit(host, { manager, name: "3203", temper: "stubborn", properties });
+    const result = await stopWatched(host, "--yes");
+    await expectStopped(host, result, {
+      outcomes: { [sessionUnit("3202")]: "terminated", [sessionUnit("3203")]: "killed" },
+    });
+    expect((await countersOf(host, "3203")).map(({ terms }) => terms)).toEqual([1]);
+    await expectAftermath(host, result.report);
+  });
+});
+
+describe("a unit of the account's own manager that comes again by itself does not", () => {
+  const run = runsUnit("own manager");
+  const command = (name: string) => `${tempersOnHost}/deaf ${countersOnHost}/${name} 60`;
+
+  test.each([
+    // claude-code 25963
+    [
+      "Restart=always",
+      `${run} --unit=lab-again -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command("3211")}`,
+    ],
+    ["Restart=always after a while", `${run} --unit=lab-again -p Restart=always -p RestartSec=2 ${command("3211")}`],
+    [
+      "a timer",
+      `${run} --unit=lab-again --on-active=0 --on-unit-inactive=100ms --timer-property=AccuracySec=1ms ${command("3211")}`,
+    ],
+    ["a path that exists", `${run} --unit=lab-again --path-property=PathExists=/ ${command("3211")}`],
+    [
+      "a socket, and a session that connects to it all the time",
+      `${run} --unit=lab-again --socket-property=ListenStream=/run/user/${uid}/lab-again ${command("3211")}
+       ${run} --unit=lab-poker -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 python3 -c '
+import socket, time
+while True:
+    try:
+        s = socket.socket(socket.AF_UNIX); s.connect("/run/user/${uid}/lab-again")
+    except OSError: pass
+    time.sleep(0.05)'`,
+    ],
+    [
+      "what it runs when something else has ended",
+      `${run} --unit=lab-again -p RemainAfterExit=no --property=ExecStopPost="${command("3219")}" ${command("3211")}`,
+    ],
+  ])("%s", async (_, script) => {
+    await host.sh(script);
+    await counts(host, "3211");
+    const { code, report } = await stopWatched(host, "--force", "--yes");
+    expect(code).toBe(0);
+    await expectManagerBack(host, report);
+    await new Promise((done) => setTimeout(done, patience));
+    expect(await running(host)).toHaveLength(4);
+    await expectAftermath(host, report);
+  });
+});
+
+describe("a unit that PID 1 starts again is told of, or the stop does not call it done", () => {
+  const command = `${tempersOnHost}/deaf ${countersOnHost}/3221 60`;
+  const inSlice =
+    "systemd-run --quiet --uid=ai-tools --slice=user-$(id -u ai-tools).slice --unit=ai-tools-claude-code-3221";
+  const clear = `systemctl stop --no-block 'ai-tools-claude-code-3221.*' 'lab-again.*' 2>/dev/null
+    systemctl kill -s KILL ai-tools-claude-code-3221.service lab-again.service 2>/dev/null
+    rm -f /etc/systemd/system/lab-again.*; systemctl daemon-reload; systemctl reset-failed; true`;
+
+  async function startAgain(script: string): Promise<void> {
+    await host.sh(script);
+    await counts(host, "3221");
+  }
+
+  test.each([
+    ["at once, without end", `${inSlice} -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command}`],
+    ["at once, until its limit", `${inSlice} -p Restart=always -p RestartSec=0 ${command}`],
+    ["after 2 s, whatever happened", `${inSlice} -p Restart=always -p RestartSec=2 ${command}`],
+    ["after 2 s, since it was killed", `${inSlice} -p Restart=on-failure -p RestartSec=2 ${command}`],
+    [
+      "after 2 s, outside the slice, User=",
+      `systemd-run --quiet --uid=ai-tools --unit=lab-again -p Restart=always -p RestartSec=2 ${command}`,
+    ],
+    [
+      "after 2 s, outside the slice, of root's that changes to the account",
+      `systemd-run --quiet --unit=lab-again -p Restart=always -p RestartSec=2 setpriv --reuid=ai-tools --regid=ai-tools --clear-groups ${command}`,
+    ],
+    [
+      "by a timer, 2 s after it ended",
+      `${inSlice} --on-active=0 --on-unit-inactive=2 --timer-property=AccuracySec=1ms ${command}`,
+    ],
+    ["by a path that exists", `${inSlice} --path-property=PathExists=/ ${command}`],
+  ])("%s", async (_, script) => {
+    await startAgain(script);
+    const { code, report } = await stopWatched(host, "--force", "--yes");
+    const said = [...report.hints, ...report.remarks].filter((text) =>
+      /ai-tools-claude-code-3221|lab-again/.test(text),
+    );
+    await new Promise((done) => setTimeout(done, patience));
+    const back = (await running(host)).includes("3221");
+    await host.sh(clear);
+    if (back) expect({ code, said: said.length }).not.toEqual({ code: 0, said: 0 });
+    if (code !== 0) expect(report.verdict).toMatch(/^(incomplete|reappeared)$/);
+    // The advice that was given holds: with the unit stopped a stop is one.
+    await eventually("it is stopped", async () => !(await running(host)).includes("3221"));
+    const again = await stopWatched(host, "--force", "--yes");
+    expect(again.code).toBe(0);
+    await expectAftermath(host, again.report);
+  });
+});
