@@ -308,8 +308,10 @@ function cameWithManager(scope: Scope, manager: ManagerReturn | undefined, other
   if (isInitsJob(scope, found)) return true;
   // A manager that another stop has brought back: nothing of it was there when this stop had its proof.
   const after = manager?.outcome === "left-to-another-stop" && others ? 0 : manager?.startedAfterTicks;
-  const below = found.cgroup?.startsWith(`${slice.path}/user@${identity.uid}.service/`);
-  return below === true && after !== undefined && found.startTicks !== undefined && found.startTicks >= after;
+  // PID 1's child sits in the unit's own cgroup until it has become the manager; a sick logind keeps it there.
+  const unit = `${slice.path}/user@${identity.uid}.service`;
+  const below = found.cgroup === unit || found.cgroup?.startsWith(`${unit}/`) === true;
+  return below && after !== undefined && found.startTicks !== undefined && found.startTicks >= after;
 }
 
 /** An interruption with nothing touched. */

@@ -50,7 +50,6 @@ const steps: Step[] = [
   step("withdrawing its entry", "kill", { calls: "unlink", when: "2" }),
   step("clearing the runtime directory", "kill", { calls: forks, when: "3" }),
   step("taking the note", "kill", { calls: "unlink", path: note, when: "1" }),
-  // Finding D2: the note is gone before the manager is there.
   step("bringing the manager back", "kill", { calls: "openat", path: "/proc/uptime", when: "1" }),
   step("ending", "kill", { calls: "exit_group", when: "1" }),
 ];
