@@ -2,7 +2,7 @@
 // Promise: no number, depth or pace of processes and cgroups, and nothing that a session does to the files of its own
 // cgroups, keeps a stop from asking in time, ending everything and leaving the next session a clean place.
 
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 import { startAccountManager } from "../../../src/tooling/tempers/payloads.ts";
 import { expectAftermath, expectStopped, freshHost, measured, stopWatched } from "../kit/aftermath.ts";
@@ -10,6 +10,9 @@ import { accountProcesses, countersOf, running } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
 import { helper, question, rowOf, stopOnTerminal } from "../kit/stop.ts";
 import { managers, runsUnit, sessionUnit, startUnit } from "../kit/units.ts";
+
+// The machine itself is slow with all these; the stop's own limit is asserted from its report.
+vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 });
 
 const host = await labHost();
 const uid = (await host.sh("id -u ai-tools")).trim();
