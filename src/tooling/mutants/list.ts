@@ -252,7 +252,7 @@ export const mutants: Mutant[] = [
   ) census.unreaped.push(found);`,
       },
     ],
-    traps: [{ file: "worst-day/census-order.test.ts", test: "no process's threads are walked" }],
+    traps: [{ file: "worst-day/census-order.test.ts", test: "nobody's threads are walked to tell who is dead" }],
   },
   {
     name: "terminates-newcomers",

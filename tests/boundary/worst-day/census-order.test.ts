@@ -58,7 +58,7 @@ test("after the numbers have wrapped, those from before come last", async () => 
   }
 });
 
-test("no process's threads are walked", async () => {
+test("nobody's threads are walked to tell who is dead", async () => {
   expect(await trace("--dry-run")).not.toMatch(/"\/proc\/\d+\/task/);
   const killing = await trace("--force", "--yes");
   expect(killing).toMatch(/"\/proc\/\d+\/status"/);

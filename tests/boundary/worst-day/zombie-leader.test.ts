@@ -27,7 +27,7 @@ test.each<[Place]>([["session"], ["exec"]])("%s: one that outlives SIGKILL is a 
   expect(await host.sh(`grep State: /proc/${pid}/status`)).toMatch(/Z \(zombie\)/);
 
   const result = await stopWithReport(host, "--force", "--yes");
-  await expectStopped(host, result, { code: 1, survivors: [{ pid: Number(pid), command: "headless", state: "Z" }] });
+  await expectStopped(host, result, { code: 1, survivors: [{ pid: Number(pid), command: "headless", state: "t" }] });
 
   await host.sh("systemctl kill -s KILL lab-tracer.service");
   const again = await stopWithReport(host, "--force", "--yes");
