@@ -2,6 +2,7 @@
 // Three projects: unit tests stand beside their source and touch nothing outside this process; boundary tests prove the
 // promises on the installed product, on real hosts; worst-day tests try on the same hosts to make it lie, hang or miss.
 
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { WORKERS_VARIABLE } from "./src/tooling/boundary/variables.ts";
 import { productVersion } from "./src/tooling/machine.ts";
@@ -29,6 +30,8 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["src/**/*.test.ts"],
+          // All cores: by default one is left out, and the laws of the simulation are the longest part.
+          maxWorkers: availableParallelism(),
           // No retries and no real clock: a unit test that hangs is a fault of the code.
           testTimeout: 20_000,
         },
