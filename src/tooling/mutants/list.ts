@@ -87,7 +87,7 @@ export const mutants: Mutant[] = [
   }`,
       },
     ],
-    traps: [sessionAndStray],
+    traps: [{ ...sessionAndStray, why: /^Error: 0 rows of lab-stray-402/ }],
     drill: true,
   },
   {
