@@ -332,7 +332,7 @@ async function interruptedInGrace(run: Run, entry: Entry, managerRan: boolean): 
   const { quiet } = await unlessItThrows(run, "look", look, { quiet: false, last: undefined });
   if (quiet) await restoreManager(run, entry);
   else if (managerRan)
-    report.remarks.push("the user manager got SIGTERM as well; the stop that ends everything brings it back");
+    report.remarks.push("the user manager may have ended as well; the stop that ends everything brings it back");
   return finish(run);
 }
 
