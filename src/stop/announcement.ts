@@ -67,13 +67,23 @@ function entries(host: Host): { name: string; pid: number; lives: boolean }[] {
   const names = host.list(stopDirectory);
   if (isErrno(names)) return [];
   return names.flatMap((name) => {
-    const [pid, startTicks, more] = name.split("-").map(decimal);
-    if (pid === undefined || startTicks === undefined || more !== undefined) return [];
-    return [{ name, pid, lives: isHelperAlive(host, pid, startTicks) }];
+    const helper = parseHelper(name);
+    return helper === undefined ? [] : [{ name, pid: helper.pid, lives: isHelperAlive(host, helper) }];
   });
 }
 
-function isHelperAlive(host: Host, pid: number, startTicks: number): boolean {
+/** Which process a helper is, over its whole life: as `ownName` writes it. */
+interface Helper {
+  pid: number;
+  startTicks: number;
+}
+
+function parseHelper(text: string): Helper | undefined {
+  const [pid, startTicks, more] = text.split("-").map(decimal);
+  return pid === undefined || startTicks === undefined || more !== undefined ? undefined : { pid, startTicks };
+}
+
+function isHelperAlive(host: Host, { pid, startTicks }: Helper): boolean {
   const status = readStatus(host, pid);
   if (typeof status === "string") return status === "unreadable";
   const start = startTicksOf(host, pid);
@@ -103,8 +113,8 @@ export function beginRestoring(host: Host): boolean {
     const errno = host.createFile(restoringPath, ownName(host), 0o644);
     if (errno !== EEXIST) return true;
     const owner = host.readText(restoringPath);
-    const [pid, startTicks] = isErrno(owner) ? [] : owner.trim().split("-").map(decimal);
-    if (pid !== undefined && startTicks !== undefined && isHelperAlive(host, pid, startTicks)) return false;
+    const helper = isErrno(owner) ? undefined : parseHelper(owner.trim());
+    if (helper !== undefined && isHelperAlive(host, helper)) return false;
     host.remove(restoringPath);
   }
   return true;

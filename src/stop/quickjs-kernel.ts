@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door on a real Linux: system calls through QuickJS's two modules, which only this file, its two halves beside it
-// (children.ts, terminal.ts) and main.ts's exit import. Files are read until end of file and errors are told by errno.
+// The door on a real Linux: system calls through QuickJS's two modules, which only this file, its parts beside it
+// (children.ts, descriptors.ts, terminal.ts) and main.ts's exit import. Files are read until end of file and errors are
+// told by errno.
 
 import * as os from "os";
 import * as std from "std";

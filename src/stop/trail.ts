@@ -62,7 +62,10 @@ export class Trail {
   /** Lines that no recorder has, since none could be started yet. */
   #unsent: string[] = [];
   readonly #common: Fields;
-  #problem = "";
+  /** Why the recorder could not be started at first. */
+  #refusal: string | undefined;
+  /** The last error of our own. */
+  #error: string | undefined;
 
   /** Starts the recorder; `common` goes with every event. */
   constructor(host: Host, common: Fields) {
@@ -73,7 +76,7 @@ export class Trail {
 
   #start(): void {
     const recorder = this.#tolerate(() => this.#host.startRecorder()) ?? EAGAIN;
-    if (isErrno(recorder)) this.#problem ||= `the recorder did not start (errno ${recorder})`;
+    if (isErrno(recorder)) this.#refusal ??= `the recorder did not start (errno ${recorder})`;
     else this.#recorder = recorder;
   }
 
@@ -82,7 +85,7 @@ export class Trail {
     try {
       return work();
     } catch (error) {
-      this.#problem = `an error of its own (${printable(String(error))})`;
+      this.#error = `an error of its own (${printable(String(error))})`;
       return undefined;
     }
   }
@@ -119,15 +122,17 @@ export class Trail {
   async finish(): Promise<Told> {
     if (this.#recorder === undefined) this.#start();
     const recorder = this.#recorder;
-    if (recorder === undefined) return { problems: [`the trail was not written: ${this.#problem}`], hints: [] };
+    if (recorder === undefined) {
+      return { problems: [`the trail was not written: ${this.#error ?? this.#refusal}`], hints: [] };
+    }
     for (const line of [...this.#unsent.splice(0), endWord]) recorder.send(`${line}\n`);
     recorder.closeInput();
     const ended = await waitFor(this.#host, recorder, this.#host.nowMs() + limits.trailMs);
     const lines = recorder.output().split("\n");
     if (!ended) recorder.closeInput(true);
-    const own = this.#problem === "" || this.#problem.startsWith("the recorder did not start") ? [] : [this.#problem];
+    const own = this.#error === undefined ? [] : [`the trail: ${this.#error}`];
     return {
-      problems: [...own.map((problem) => `the trail: ${problem}`), ...problemsIn(lines, ended)],
+      problems: [...own, ...problemsIn(lines, ended)],
       hints: hintsIn(lines),
     };
   }
