@@ -7,7 +7,7 @@
 #include <sys/ptrace.h>
 
 static void hold(pid_t held) {
-  if (ptrace(PTRACE_SEIZE, held, NULL, PTRACE_O_TRACEEXIT | PTRACE_O_TRACEFORK)) fail("ptrace");
+  if (ptrace(PTRACE_SEIZE, held, NULL, PTRACE_O_TRACEEXIT)) fail("ptrace");
 }
 
 int main(int argc, char **argv) {

@@ -3,7 +3,7 @@
 
 import { look, type SeenProcess } from "../../../src/tooling/drill/observer.ts";
 import type { LabHost } from "../../../src/tooling/lab/host.ts";
-import { countersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
+import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { type Counter, movedSince, readCounters, watchCounters } from "../../../src/tooling/tempers/counters.ts";
 import { accountUid } from "../../../src/tooling/tempers/payloads.ts";
 
@@ -43,19 +43,20 @@ export async function accountProcesses(host: LabHost): Promise<string[]> {
   ];
 }
 
-/** Ends everything that a test started on the host, by the kernel's own means, and forgets its counters. */
+/**
+ * Ends everything that a test started on the host, by the kernel's own means, and forgets its counters. Fails when something
+ * of the account outlives that.
+ */
 export async function clearHost(host: LabHost): Promise<void> {
   const uid = await accountUid(host);
   const slice = `/sys/fs/cgroup/user.slice/user-${uid}.slice`;
   await host.sh(`
     systemctl kill -s KILL 'lab-*' 2>/dev/null
-    for pass in 1 2 3; do
-      for file in ${slice}/cgroup.kill; do [ -e $file ] && echo 1 >$file; done
-      pkill -KILL -U ${uid}; pkill -KILL -u ${uid}
-    done
-    systemctl reset-failed
     rm -f ${countersOnHost}/*
-    true`);
+    if [ -e ${slice}/cgroup.kill ]; then echo 1 >${slice}/cgroup.kill; echo 0 >${slice}/cgroup.freeze; fi
+    ${tempersOnHost}/end-all ${uid} || exit
+    systemctl reset-failed
+    rm -f ${countersOnHost}/*`);
 }
 
 /** Waits for something that the kernel or systemd will say soon. */
