@@ -15,7 +15,7 @@ interface Runner {
 /** By a name that the type checker does not follow: this file is checked against QuickJS's `os`, not Node's. */
 const file = "./children.ts";
 const { ProgramRunner } = (await import(file)) as {
-  ProgramRunner: new (shielded: <T>(work: () => T) => T) => Runner;
+  ProgramRunner: new () => Runner;
 };
 
 let world: HandMadeOs;
@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 
 function runner(): Runner {
-  return new ProgramRunner((work) => work());
+  return new ProgramRunner();
 }
 
 function started(options: Record<string, unknown>): Child {
@@ -63,18 +63,6 @@ describe("a program", () => {
     expect(copier).toMatchObject({ stdout: 1, file: "/proc/self/exe" });
     expect(emptier).toMatchObject({ stdin: 0, file: "/proc/self/exe" });
     expect(world.descriptors.get(copier?.stderr as number)?.kind).toBe("null");
-  });
-
-  test("is started inside the shield, and the shield is over before anything else is done", () => {
-    const order: string[] = [];
-    const shielded = new ProgramRunner((work) => {
-      order.push(`in, ${world.executed.length} executed`);
-      const answer = work();
-      order.push(`out, ${world.executed.length} executed`);
-      return answer;
-    });
-    shielded.start(["/usr/bin/true"], {});
-    expect(order).toEqual(["in, 0 executed", "out, 1 executed"]);
   });
 
   test("does not land on a descriptor of the operator's that was closed", () => {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs beside the stop, started so that none of them can hold it up: fixed environment, /dev/null as standard
-// descriptors except the pipes that the helper itself serves without blocking, and an end by SIGKILL to it alone.
+// descriptors except the pipes that the helper itself serves without blocking, and an end by SIGKILL to it alone. The
+// helper's signals stay as they are meanwhile, so that none is lost; a terminal's Ctrl-C may end a child instead.
 
 import * as os from "os";
 import { close, O_NOCTTY, Outgoing, readAvailable, reopenWithinItsRights } from "./descriptors.ts";
@@ -21,15 +22,6 @@ export interface StartOptions {
 
 export class ProgramRunner {
   #null = -1;
-  readonly #shielded: <T>(work: () => T) => T;
-
-  /**
-   * `shielded` does its work with SIGINT and SIGTERM ignored, which a program inherits: the terminal sends Ctrl-C to
-   * children too, and one must not end before it is set up.
-   */
-  constructor(shielded: <T>(work: () => T) => T) {
-    this.#shielded = shielded;
-  }
 
   /** Makes sure that 0 to 2 are open, so that no file that is opened later lands there. */
   openStandardDescriptors(): void {
@@ -60,7 +52,7 @@ export class ProgramRunner {
         stderr: output?.[1] ?? this.#null,
       };
       const file = options.itself === true ? { file: "/proc/self/exe" } : {};
-      pid = this.#shielded(() => os.exec(argv, { ...execOptions, ...file }));
+      pid = os.exec(argv, { ...execOptions, ...file });
     } catch {
       // QuickJS throws when fork fails and does not say why: out of pids or memory. pid stays -1.
     }

@@ -58,6 +58,8 @@ export class HandMadeOs {
   readonly handlers = new Map<number, Handler>();
   readonly raw: number[] = [];
   canFork = true;
+  /** What happens between a program's fork and its exec. */
+  duringExec: () => void = () => undefined;
   /** How many pipes there can be still. */
   pipes = 100;
   #nextPid = 500;
@@ -156,6 +158,7 @@ export const os = {
   ttySetRaw: (fd: number) => void world.raw.push(fd),
   exec(argv: string[], options: Record<string, unknown>): number {
     if (!world.canFork) throw new TypeError("fork error");
+    world.duringExec();
     const ignored = [...world.handlers].filter(([, handler]) => handler === undefined).map(([signal]) => signal);
     const child = { pid: world.nextPid(), argv, options, ignored, status: undefined };
     world.executed.push(child);

@@ -42,11 +42,9 @@ const ignoredSignals = [
 
 export class QuickjsHost implements k.Host {
   readonly pid = os.getpid();
-  readonly #programs = new ProgramRunner((work) => this.#withoutInterruptions(work));
+  readonly #programs = new ProgramRunner();
   readonly #terminal = new Terminal(this.#programs);
   #interruption = 0;
-  /** SIGINT and SIGTERM, as long as they interrupt. */
-  #caught: number[] = [];
 
   nowMs(): number {
     return os.now();
@@ -62,33 +60,18 @@ export class QuickjsHost implements k.Host {
     for (const signal of ignoredSignals) os.signal(signal, undefined);
     // An ignored SIGCHLD would be inherited and take the exit codes of the children away.
     os.signal(k.SIGCHLD, null);
-    this.#caught = [k.SIGINT, k.SIGTERM];
-    this.#catchInterruptions();
+    for (const signal of [k.SIGINT, k.SIGTERM]) {
+      os.signal(signal, () => {
+        if (this.#interruption === 0) this.#interruption = signal;
+      });
+    }
     // Best effort: an out-of-memory kill should not be what decides. Not the autogroup's nice value: that one belongs to
     // the operator's whole login session and would stay.
     this.writeFile("/proc/self/oom_score_adj", "-1000");
   }
 
-  #catchInterruptions(): void {
-    for (const signal of this.#caught) {
-      os.signal(signal, () => {
-        if (this.#interruption === 0) this.#interruption = signal;
-      });
-    }
-  }
-
-  #withoutInterruptions<T>(work: () => T): T {
-    for (const signal of this.#caught) os.signal(signal, undefined);
-    try {
-      return work();
-    } finally {
-      this.#catchInterruptions();
-    }
-  }
-
   ignoreInterruptions(signals: readonly number[]): void {
     for (const signal of signals) os.signal(signal, undefined);
-    this.#caught = this.#caught.filter((signal) => !signals.includes(signal));
     if (signals.includes(this.#interruption)) this.#interruption = 0;
   }
 

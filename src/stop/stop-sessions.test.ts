@@ -288,14 +288,17 @@ describe("the user manager", () => {
 
   test("comes back after a stop that was interrupted in the grace, where nothing is left", async () => {
     const host = withManager(hostWith([session]));
-    host.signalArrived = { signal: SIGTERM, arrivesMs: host.clockMs + 3_000 };
+    const arrivesMs = host.clockMs + 3_000;
+    host.signalArrived = { signal: SIGTERM, arrivesMs };
     host.onRead = (path) => {
-      if (path !== "/proc/50/status" || host.interruption() === 0) return;
+      if (path !== "/proc/50/status" || host.clockMs < arrivesMs) return;
       host.files.delete(path);
       host.files.set(managerEvents, "populated 0\n");
     };
     expect(await stopSessions(host, { ...plain, yes: true })).toBe(143);
     expect(host.commandLines.filter((line) => line === startManager)).toHaveLength(1);
+    // What is started from here on must not be ended by the same key once more.
+    expect(host.ignored).toEqual(expect.arrayContaining([SIGINT, SIGTERM]));
   });
 });
 

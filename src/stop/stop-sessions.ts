@@ -18,7 +18,7 @@ import {
 } from "./end-session.ts";
 import type { StopRequest } from "./grammar.ts";
 import { findIdentity } from "./identity.ts";
-import type { Host } from "./kernel.ts";
+import { type Host, SIGINT, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { isInitsJob, outcomesOf, rowsFrom, unknownOf } from "./outcomes.ts";
 import { printable } from "./printable.ts";
@@ -73,6 +73,8 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
     if (grace.interrupted !== 0) return interruptedInGrace(run, entry, managerRan);
     left = grace.left;
   }
+  // From here on it is too late to take the stop back; the programs that follow inherit this.
+  host.ignoreInterruptions([SIGINT, SIGTERM]);
   const kill = await killAndProve(run, outside, rows);
 
   conclude(run, kill.proved ? "stopped" : "incomplete", kill.proved ? exitCodes.done : exitCodes.alive);
@@ -326,6 +328,7 @@ async function interruptedInGrace(run: Run, entry: Entry, managerRan: boolean): 
   const { host, scope, report } = run;
   report.remarks.push("interrupted during the grace: SIGTERM was sent, nothing was killed or verified");
   conclude(run, "interrupted", 128 + host.interruption());
+  host.ignoreInterruptions([SIGINT, SIGTERM]);
   await unlessItThrows(run, "record", () => publishVerdict(run), undefined);
   await unlessItThrows(run, "announcement", () => withdraw(run, entry), undefined);
   const look = () => lookAgain(host, scope, limits.finalLookMs, () => false);
@@ -347,6 +350,7 @@ async function end(run: Run, verdict: Verdict, exitCode: number): Promise<number
 /** Hands over trail and report. Neither changes the code. */
 async function finish(run: Run): Promise<number> {
   const { host, report, trail, request } = run;
+  host.ignoreInterruptions([SIGINT, SIGTERM]);
   report.durationMs = host.nowMs() - run.startMs;
   const untilMs = host.nowMs() + limits.reportMs;
   const nothing = { problems: ["the trail may be incomplete"], hints: [] };

@@ -25,7 +25,7 @@ const { Terminal, copyToOutput, discardPending } = (await import(files.terminal)
   discardPending(): void;
 };
 const { ProgramRunner } = (await import(files.children)) as {
-  ProgramRunner: new (shielded: <T>(work: () => T) => T) => unknown;
+  ProgramRunner: new () => unknown;
 };
 
 let world: HandMadeOs;
@@ -34,7 +34,7 @@ let world: HandMadeOs;
 function withOutput(output: Target | undefined): TerminalDoor {
   world = reset(target("terminal"), output ?? target("null"), target("terminal"));
   if (output === undefined) world.descriptors.delete(1);
-  return new Terminal(new ProgramRunner((work) => work()));
+  return new Terminal(new ProgramRunner());
 }
 
 const reopened = (fd: number) => world.opened.filter(({ path }) => path === `/proc/self/fd/${fd}`);
@@ -90,7 +90,7 @@ describe("text to a terminal or a pipe", () => {
     door.print("terminal", "Stop all of it now?");
     expect(world.descriptors.get(0)?.written).toBe("Stop all of it now?");
     world.descriptors.set(0, target("terminal", { flags: "0100000" }));
-    const other = new Terminal(new ProgramRunner((work) => work()));
+    const other = new Terminal(new ProgramRunner());
     other.print("terminal", "Stop all of it now?");
     expect(world.descriptors.get(0)?.written).toBe("");
   });

@@ -160,6 +160,24 @@ describe("at the end", () => {
     expect(host.children[0]?.sent).toContain("first");
   });
 
+  test.each([130, 143])(
+    "a recorder that the terminal ended before it could read is started once more, and gets every event: %i",
+    async (code) => {
+      const host = new HandMadeHost();
+      host.recorder = inTurn<Program>({ code, output: "" }, done);
+      const trail = new Trail(host, { AI_TOOLS_RUN: "r1" });
+      trail.record("requested", "first");
+      trail.record("interrupted", "second");
+      expect(await trail.finish()).toEqual({ problems: [], hints: [] });
+      const lines = (host.children[1]?.sent ?? "").trimEnd().split("\n");
+      expect(lines.map((line) => (line.startsWith("{") ? JSON.parse(line).message : line))).toEqual([
+        "first",
+        "second",
+        endWord,
+      ]);
+    },
+  );
+
   test("a recorder that did start is not started again", async () => {
     const { host, trail } = trailWith(done);
     trail.record("requested", "x");

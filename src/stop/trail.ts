@@ -2,7 +2,7 @@
 // The trail of a stop: events with the field names that the log and the journal share. They go to the recorder, a child
 // that can hang alone; nothing here waits for it but `finish`, after the verdict and within a limit.
 
-import { type Child, EAGAIN, type Host, isErrno } from "./kernel.ts";
+import { type Child, EAGAIN, type Host, isErrno, SIGINT, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { printable } from "./printable.ts";
 import { waitFor } from "./programs.ts";
@@ -59,8 +59,8 @@ export interface Told {
 export class Trail {
   readonly #host: Host;
   #recorder: Child | undefined;
-  /** Lines that no recorder has, since none could be started yet. */
-  #unsent: string[] = [];
+  /** All lines so far, for a recorder that is started late. */
+  readonly #lines: string[] = [];
   readonly #common: Fields;
   /** Why the recorder could not be started at first. */
   #refusal: string | undefined;
@@ -111,21 +111,25 @@ export class Trail {
   }
 
   #send(line: string): void {
-    if (this.#recorder === undefined) this.#unsent.push(line);
-    else this.#tolerate(() => this.#recorder?.send(`${line}\n`));
+    this.#lines.push(line);
+    this.#tolerate(() => this.#recorder?.send(`${line}\n`));
   }
 
   /**
    * Hands everything over and waits for it, at most so long. A recorder that could not start before the kill (no free
-   * pid) is tried once more.
+   * pid), or that the terminal's Ctrl-C ended before it ignored that and hence before it read a line, is started once more.
    */
   async finish(): Promise<Told> {
-    if (this.#recorder === undefined) this.#start();
+    if (this.#recorder === undefined || wasInterrupted(this.#recorder)) {
+      this.#recorder = undefined;
+      this.#start();
+      for (const line of this.#lines) this.#tolerate(() => this.#recorder?.send(`${line}\n`));
+    }
     const recorder = this.#recorder;
     if (recorder === undefined) {
       return { problems: [`the trail was not written: ${this.#error ?? this.#refusal}`], hints: [] };
     }
-    for (const line of [...this.#unsent.splice(0), endWord]) recorder.send(`${line}\n`);
+    recorder.send(`${endWord}\n`);
     recorder.closeInput();
     const ended = await waitFor(this.#host, recorder, this.#host.nowMs() + limits.trailMs);
     const lines = recorder.output().split("\n");
@@ -136,6 +140,10 @@ export class Trail {
       hints: hintsIn(lines),
     };
   }
+}
+
+function wasInterrupted(recorder: Child): boolean {
+  return [128 + SIGINT, 128 + SIGTERM].includes(recorder.exitCode() ?? 0);
 }
 
 function hintsIn(lines: readonly string[]): string[] {
