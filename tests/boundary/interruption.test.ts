@@ -4,6 +4,7 @@
 
 import { beforeEach, describe, expect, test } from "vitest";
 
+import type { LabTerminal } from "../../src/tooling/lab/host.ts";
 import { startPayloads } from "../../src/tooling/tempers/payloads.ts";
 import { clearHost, eventually, readCounters, running } from "./kit/facts.ts";
 import { labHost } from "./kit/host.ts";
@@ -136,17 +137,53 @@ describe("during the grace", () => {
   });
 });
 
-test("Ctrl-C reaches the helper through the front door and sudo, and the operator gets its code", async () => {
-  const { code, entries } = await stopOnTerminal(
-    host,
-    [frontDoor, "--stop"],
-    async (terminal) => {
-      await terminal.waitFor(question);
+describe("through the front door and sudo, on a terminal that they share with the helper,", () => {
+  /** An operator's stop, while the operator does this at the question. */
+  const stopByOlga = (act: (terminal: LabTerminal) => Promise<void>) =>
+    stopOnTerminal(
+      host,
+      [frontDoor, "--stop"],
+      async (terminal) => {
+        await terminal.waitFor(question);
+        await act(terminal);
+      },
+      { user: "olga" },
+    );
+
+  test("Ctrl-C at the question reaches the helper, and the operator gets its code", async () => {
+    const { code, entries } = await stopByOlga(async (terminal) => terminal.type("\x03"));
+    expect(code).toBe(130);
+    expect(results(entries)).toEqual(["requested", "interrupted"]);
+    expect(await running(host)).toEqual([deaf, stubborn]);
+  });
+
+  test("Ctrl-C in the grace does as well, and nothing was killed", async () => {
+    const { code, entries, screen } = await stopByOlga(async (terminal) => {
+      terminal.type("\r");
+      await graceHasBegun();
       terminal.type("\x03");
-    },
-    { user: "olga" },
-  );
-  expect(code).toBe(130);
-  expect(results(entries)).toEqual(["requested", "interrupted"]);
-  expect(await running(host)).toEqual([deaf, stubborn]);
+    });
+    expect(code).toBe(130);
+    expect(results(entries)).toEqual(["requested", "interrupted"]);
+    expect(screen).toMatch(/run .*again/i);
+    expect(await running(host)).toEqual([deaf, stubborn]);
+  });
+
+  // Whoever of the three were suspended would never come to an end: the session on the terminal waits for all of them.
+  test.each([
+    ["Ctrl-\\", "\x1c"],
+    ["Ctrl-Z", "\x1a"],
+  ])("%s neither ends nor suspends anything, at the question and in the grace", async (_, key) => {
+    const { code, entries } = await stopByOlga(async (terminal) => {
+      terminal.type(key);
+      terminal.type("\r");
+      await graceHasBegun();
+      terminal.type(key);
+    });
+    expect(code).toBe(0);
+    expect(results(entries)).toEqual(expect.arrayContaining(["requested", "killed", "stray-ended", "stopped"]));
+    expect(results(entries)).not.toContain("interrupted");
+    expect(entryOf(entries, "stopped").AI_TOOLS_CONSENT).toBe("prompt");
+    expect(await running(host)).toEqual([]);
+  });
 });

@@ -2,7 +2,17 @@
 // The table of host × case as one page to look at: everything is in the file itself, nothing is fetched, and it reads in
 // a dark room as well as in a light one.
 
-import { type Case, type Cell, countsInWords, type Figure, inWords, type Results } from "./table.ts";
+import {
+  type Case,
+  type Cell,
+  countsInWords,
+  type Figure,
+  forcedInWords,
+  forcedWishMs,
+  inWords,
+  isLate,
+  type Results,
+} from "./table.ts";
 
 /** The whole page, for any browser, without a network. */
 export function resultsPage(results: Results): string {
@@ -28,9 +38,10 @@ ${counters(results)}
 </header>
 <main>
 <table>
-<thead><tr><th scope="col">case</th><th scope="col">kind</th>${results.hosts.map((host) => `<th scope="col">${escaped(host)}</th>`).join("")}</tr></thead>
+<thead><tr><th scope="col">case</th><th scope="col">kind</th>${results.hosts.map((host) => `<th scope="col">${escaped(host)}</th><th scope="col">by force</th>`).join("")}</tr></thead>
 ${sections(results)}
 </table>
+<p>By force: the longest stop with <code>--force</code> that ended everything, from request to verdict; ! where it took ${forcedWishMs / 1_000} s and more.</p>
 ${figures(results.figures)}
 </main>
 <footer>made ${escaped(results.made)}${results.full ? ", races tried twenty times" : ""}</footer>
@@ -49,6 +60,7 @@ function counters({ counts, hosts }: Results): string {
     [counts.passed, "passed", "ok"],
     [counts.failed, "failed", counts.failed > 0 ? "failed" : ""],
     [counts.skipped, "skipped", counts.skipped > 0 ? "skipped" : ""],
+    [counts.forcedLate, `of ${counts.forced} by force took 2 s and more`, counts.forcedLate > 0 ? "skipped" : ""],
     [`${(counts.durationMs / 60_000).toFixed(1)} min`, "of tests", ""],
   ];
   const box = ([value, label, kind]: [string | number, string, string]) =>
@@ -62,7 +74,7 @@ function sections({ cases, hosts }: Results): string {
   return promises
     .map((promise) => {
       const own = cases.filter((one) => one.promise === promise);
-      const head = `<tr class="promise"><th scope="rowgroup" colspan="${hosts.length + 2}">${escaped(promise)}</th></tr>`;
+      const head = `<tr class="promise"><th scope="rowgroup" colspan="${2 * hosts.length + 2}">${escaped(promise)}</th></tr>`;
       return `<tbody>${head}${own.map((one) => row(one, hosts)).join("\n")}</tbody>`;
     })
     .join("\n");
@@ -78,7 +90,8 @@ function row(one: Case, hosts: string[]): string {
 function cellOf(cell: Cell | undefined): string {
   const reasons = (cell?.messages ?? []).map((message) => `<pre>${escaped(message.slice(0, 4_000))}</pre>`).join("");
   const why = reasons === "" ? "" : `<details><summary>why</summary>${reasons}</details>`;
-  return `<td class="${resultOf(cell)}">${escaped(inWords(cell))}${why}</td>`;
+  const late = isLate(cell) ? ' class="skipped"' : "";
+  return `<td class="${resultOf(cell)}">${escaped(inWords(cell))}${why}</td><td${late}>${escaped(forcedInWords(cell))}</td>`;
 }
 
 function resultOf(cell: Cell | undefined): string {

@@ -33,12 +33,14 @@ test("rounds are one case, each host a column, and every result is counted", () 
     failed: 1,
     skipped: 1,
     durationMs: 5_000,
+    forced: 0,
+    forcedLate: 0,
   });
   expect(tableLines(results)).toEqual([
-    "bookworm            trixie              case",
-    `${" ".repeat(40)}# ${file}`,
-    "ok 2/2 2.0 s        FAILED 1/2 2.0 s    a chain, session",
-    "-                   skipped             stuck, exec",
+    "bookworm            by force  trixie              by force  case",
+    `${" ".repeat(60)}# ${file}`,
+    "ok 2/2 2.0 s                  FAILED 1/2 2.0 s              a chain, session",
+    "-                             skipped                       stuck, exec",
     "2 cases × 2 kinds of place × 2 kinds of host × up to 2 repetitions: 3 passed, 1 failed, 1 skipped, 0.1 min of tests",
   ]);
 });
@@ -52,6 +54,40 @@ test("a failure outside every test has a row as well", () => {
   expect(results.counts).toMatchObject({ cases: 1, failed: 1 });
   expect(tableLines(results).join("\n")).toContain("the lab");
   expect(resultsPage(results)).toContain("no engine");
+});
+
+test.each([
+  ["deaf in own-manager", "account's manager"],
+  ["a unit of own manager that shall not be killed", "account's manager"],
+  ["hopping, session-moved", "account's manager"],
+  ["in the account's own manager", "account's manager"],
+  ["1,000 processes of system-unit", "stray"],
+  ["chains outside the slice", "stray"],
+  ["a storm, session", "unit of PID 1"],
+  ["a unit of PID 1 that shall not be killed", "unit of PID 1"],
+  ["the log is a device", ""],
+])("%s: the kind is what the name says", (title, kind) => {
+  const { cases } = resultsOf([outcome(title, "trixie", "passed")], [], both);
+  expect(cases[0]?.kind).toBe(kind);
+});
+
+test("the longest stop by force stands beside its case, and is marked where it took too long", () => {
+  const told = { host: "trixie", file, test: "a chain > round 2", what: "stop", code: 0, force: true };
+  const figures = [
+    { ...told, toVerdictMs: 300 },
+    { ...told, toVerdictMs: 2_400 },
+    // Neither a grace nor one that ran to its limits because of a survivor counts, nor another file's case of that name.
+    { ...told, toVerdictMs: 9_000, force: false },
+    { ...told, toVerdictMs: 9_500, code: 1 },
+    { ...told, toVerdictMs: 9_700, file: "tests/boundary/b.test.ts" },
+    { ...told, what: "PID 1 answers", longestMs: 9_900 },
+    { ...told, host: "bookworm", toVerdictMs: 200 },
+  ];
+  const outcomes = ["bookworm", "trixie"].map((host) => outcome("a chain > round 1", host, "passed"));
+  const results = resultsOf(outcomes, figures, both);
+  expect(results.counts).toMatchObject({ forced: 2, forcedLate: 1 });
+  expect(tableLines(results)).toContain("ok 1.0 s            0.2 s     ok 1.0 s            2.4 s !   a chain");
+  expect(resultsPage(results)).toContain("2.4 s !");
 });
 
 test("the page fetches nothing, and what a hostile session named itself stays text", () => {

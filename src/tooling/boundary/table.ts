@@ -14,6 +14,8 @@ export interface Cell {
   durationMs: number;
   /** Why each round failed that did. */
   messages: string[];
+  /** The longest stop by force that ended everything, from request to verdict; absent where there was none. */
+  forcedMs?: number;
 }
 
 export interface Case {
@@ -32,6 +34,8 @@ export interface Case {
 /** A figure that a test told of itself. */
 export interface Figure {
   host: string;
+  /** The test file, as in `Case.promise`. */
+  file?: string;
   /** The test's name path without its file. */
   test?: string;
   what: string;
@@ -49,6 +53,9 @@ export interface Counts {
   failed: number;
   skipped: number;
   durationMs: number;
+  /** Cases and hosts with a stop by force, and how many of them took longer than `forcedWishMs`. */
+  forced: number;
+  forcedLate: number;
 }
 
 export interface Results {
@@ -62,9 +69,15 @@ export interface Results {
   figures: Figure[];
 }
 
+/**
+ * A stop by force is to have its verdict within this on a host with at most 1,000 other processes. The lab's hosts share a
+ * machine, so longer ones are marked, and the tests assert a limit of their own (tests/boundary/kit/aftermath.ts).
+ */
+export const forcedWishMs = 2_000;
+
 /** Places in which the same temper is tried, by the words that names use for them; the first that fits. */
 const kinds: readonly (readonly [kind: string, words: RegExp])[] = [
-  ["account's manager", /\bown-manager(-always)?\b|account's (own )?manager/],
+  ["account's manager", /\bown[- ]manager(-always)?\b|\bsession-moved\b|account's (own )?manager/],
   ["stray", /\b(stray|strays|exec|system-unit)\b|outside (the )?slice/],
   ["unit of PID 1", /\b(session|unit of PID 1|in the slice|inside the slice)\b/],
 ];
@@ -82,6 +95,7 @@ export function resultsOf(outcomes: Outcome[], figures: Figure[], run: { hosts: 
     add(known, outcome);
   }
   const all = [...cases.values()];
+  for (const figure of figures) addForced(cases, figure);
   const hosts = [...run.hosts, ...(all.some((one) => noHost in one.hosts) ? [noHost] : [])];
   return { made: new Date().toISOString(), hosts, full: run.full, counts: countsOf(all), cases: all, figures };
 }
@@ -89,9 +103,20 @@ export function resultsOf(outcomes: Outcome[], figures: Figure[], run: { hosts: 
 function caseOf({ stage, name, host }: Outcome): Case {
   const bare = host === undefined ? name : name.replace(` [${host}]`, "");
   const [promise = "", ...path] = bare.split(" > ");
-  const own = path.join(" > ").replace(round, "").trim().replace(/ >$/, "");
+  const own = withoutRound(path.join(" > "));
   const kind = kinds.find(([, words]) => words.test(own))?.[0] ?? "";
   return { part: stage, promise, name: own || "(the file itself)", kind, hosts: {} };
+}
+
+function withoutRound(path: string): string {
+  return path.replace(round, "").trim().replace(/ >$/, "");
+}
+
+/** What a stop told of itself belongs to its case. One that left somebody alive ran to its limits on purpose. */
+function addForced(cases: ReadonlyMap<string, Case>, { host, file, test = "", what, ...told }: Figure): void {
+  const cell = cases.get(`${file} > ${withoutRound(test)}`)?.hosts[host];
+  if (cell === undefined || what !== "stop" || told.force !== true || told.code !== 0) return;
+  cell.forcedMs = Math.max(cell.forcedMs ?? 0, Number(told.toVerdictMs));
 }
 
 function add(one: Case, { host = noHost, result, durationMs = 0, message }: Outcome): void {
@@ -105,6 +130,7 @@ function add(one: Case, { host = noHost, result, durationMs = 0, message }: Outc
 function countsOf(cases: Case[]): Counts {
   const cells = cases.flatMap((one) => Object.values(one.hosts));
   const sum = (of: (cell: Cell) => number) => cells.reduce((total, cell) => total + of(cell), 0);
+  const forced = cells.filter(({ forcedMs }) => forcedMs !== undefined);
   return {
     cases: cases.length,
     kinds: new Set(cases.map(({ kind }) => kind).filter((kind) => kind !== "")).size,
@@ -114,18 +140,21 @@ function countsOf(cases: Case[]): Counts {
     failed: sum(({ failed }) => failed),
     skipped: sum(({ skipped }) => skipped),
     durationMs: sum(({ durationMs }) => durationMs),
+    forced: forced.length,
+    forcedLate: forced.filter(isLate).length,
   };
 }
 
-/** The table for a terminal: a column for each kind of host, then the case; cases that did not pass are said in words. */
+/** The table for a terminal: two columns for each kind of host, then the case; cases that did not pass are said in words. */
 export function tableLines({ cases, hosts, counts }: Results): string[] {
-  const columns = hosts.map((host) => host.padEnd(20)).join("");
+  const columns = hosts.map((host) => `${host.padEnd(20)}${"by force".padEnd(10)}`).join("");
   const lines = [`${columns}case`];
   let promise = "";
   for (const one of cases) {
     if (one.promise !== promise) lines.push(`${" ".repeat(columns.length)}# ${one.promise}`);
     promise = one.promise;
-    lines.push(`${hosts.map((host) => inWords(one.hosts[host]).padEnd(20)).join("")}${one.name}`);
+    const cells = hosts.map((host) => [one.hosts[host], inWords(one.hosts[host]).padEnd(20)] as const);
+    lines.push(`${cells.map(([cell, words]) => `${words}${forcedInWords(cell).padEnd(10)}`).join("")}${one.name}`);
   }
   lines.push(countsInWords(counts));
   return lines;
@@ -141,9 +170,21 @@ export function inWords(cell: Cell | undefined): string {
   return cell.passed === 0 ? "skipped" : `ok${times} ${seconds}`;
 }
 
+/** The longest stop by force of a cell, and `!` where it took longer than it should. */
+export function forcedInWords(cell: Cell | undefined): string {
+  if (cell?.forcedMs === undefined) return "";
+  return `${(cell.forcedMs / 1000).toFixed(1)} s${isLate(cell) ? " !" : ""}`;
+}
+
+/** Whether a stop by force took longer than it should on a host with at most 1,000 other processes. */
+export function isLate(cell: Cell | undefined): boolean {
+  return (cell?.forcedMs ?? 0) >= forcedWishMs;
+}
+
 /** The counts in one line. */
 export function countsInWords(counts: Counts): string {
-  const { cases, kinds: places, hosts, repetitions, passed, failed, skipped, durationMs } = counts;
+  const { cases, kinds: places, hosts, repetitions, passed, failed, skipped, durationMs, forced, forcedLate } = counts;
   const size = `${cases} cases × ${places} kinds of place × ${hosts} kinds of host × up to ${repetitions} repetitions`;
-  return `${size}: ${passed} passed, ${failed} failed, ${skipped} skipped, ${(durationMs / 60_000).toFixed(1)} min of tests`;
+  const late = forced === 0 ? "" : `; by force in ${forced}, ${forcedLate} of them over ${forcedWishMs / 1_000} s`;
+  return `${size}: ${passed} passed, ${failed} failed, ${skipped} skipped, ${(durationMs / 60_000).toFixed(1)} min of tests${late}`;
 }

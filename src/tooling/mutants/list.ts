@@ -272,7 +272,12 @@ export const mutants: Mutant[] = [
     name: "asks-the-ancestor-alone",
     sentence: "the container exception is made by the ancestor alone",
     edits: [{ file: "census.ts", original: "if (own !== its) return false;", replacement: "" }],
-    traps: [{ file: "worst-day/namespaces.test.ts", test: "is ended where it gave itself root's own shell as parent" }],
+    traps: [
+      {
+        file: "worst-day/namespaces.test.ts",
+        test: "is ended where it gave itself root's own shell as parent: with --force",
+      },
+    ],
   },
   {
     name: "trusts-any-root-ancestor",
@@ -287,7 +292,7 @@ export const mutants: Mutant[] = [
     traps: [
       {
         file: "worst-day/namespaces.test.ts",
-        test: "is ended, of one that has made itself wholly root's, in every place",
+        test: "is ended, of one that has made itself wholly root's, in every place: with --force",
       },
     ],
   },

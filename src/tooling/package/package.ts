@@ -51,7 +51,8 @@ export async function buildPackage(options: PackageOptions = {}): Promise<Packag
     const kept = join(cacheDirectory("packages"), await keyOf(sources, options));
     if (!existsSync(kept)) {
       await step("building the package", () => rpmbuild(scratch, options));
-      renameSync(scratch, kept);
+      // Another process of this machine can have finished the same build first: its result is the same.
+      if (!existsSync(kept)) renameSync(scratch, kept);
     }
     return delivered(kept, options);
   } finally {

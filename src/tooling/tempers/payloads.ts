@@ -36,13 +36,23 @@ export type HostileTemper =
 /**
  * Where a payload of the account lives:
  * `session`: a transient unit of PID 1 in the account's slice, in the form of an agent session;
+ * `session-delegated`: the same, and the cgroups below its own are the account's;
  * `session-moved`: started as that, but moved by itself into a scope of the account's manager, which must linger;
  * `own-manager`: a transient unit of the account's own manager, which must linger;
  * `own-manager-always`: the same, restarted by that manager whenever it ends;
  * `system-unit`: a system unit outside the slice that changes to the account with setpriv (a stray);
+ * `system-delegated`: a system unit outside the slice, with `User=`, and the cgroups below its own are the account's (a stray);
  * `exec`: started from outside without any unit of its own (a stray), as `docker exec` and `su` without PAM do.
  */
-export type Place = "session" | "session-moved" | "own-manager" | "own-manager-always" | "system-unit" | "exec";
+export type Place =
+  | "session"
+  | "session-delegated"
+  | "session-moved"
+  | "own-manager"
+  | "own-manager-always"
+  | "system-unit"
+  | "system-delegated"
+  | "exec";
 
 /** Who goes on when the account's processes end, see `bystanderCommand`. */
 export type Bystander = "operator" | "other-user" | "root-acting-for-account" | "container";
@@ -151,10 +161,12 @@ function startCommand({ name, temper, place, workingDirectory = "/", words = [] 
   const move = `env XDG_RUNTIME_DIR=/run/user/$(id -u ai-tools) systemd-run --user --scope --quiet --collect`;
   const places: Record<Place, string> = {
     session: `${session} ${command}`,
+    "session-delegated": `${session} -p Delegate=yes ${command}`,
     "session-moved": `${session} ${move} --unit=moved-${name} ${command}`,
     "own-manager": `${ownManager} --collect ${command}`,
     "own-manager-always": `${ownManager} -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command}`,
     "system-unit": `systemd-run --quiet --collect --unit=${unit} ${asAccount} ${command}`,
+    "system-delegated": `systemd-run --quiet --collect --unit=${unit} --uid=ai-tools --gid=ai-tools -p Delegate=yes ${command}`,
     exec: `(cd / && ${asAccount} setsid --fork ${command} </dev/null >/dev/null 2>&1)`,
   };
   return `${places[place]} || exit`;
@@ -162,7 +174,7 @@ function startCommand({ name, temper, place, workingDirectory = "/", words = [] 
 
 function unitOf(name: string, place: Place): string | undefined {
   if (place === "exec") return undefined;
-  return place === "system-unit" ? `lab-stray-${name}.service` : `ai-tools-claude-code-${name}.service`;
+  return place.startsWith("system-") ? `lab-stray-${name}.service` : `ai-tools-claude-code-${name}.service`;
 }
 
 /**

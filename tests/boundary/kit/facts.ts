@@ -12,8 +12,17 @@ const stillnessMs = 400;
 
 /** Which payloads run: those whose counters move. */
 export async function running(host: LabHost): Promise<string[]> {
-  const { moved } = await watchCounters(host, stillnessMs);
-  return [...new Set(moved.map((counter) => counter.payload))].sort();
+  return payloadsOf(await movingCounters(host));
+}
+
+/** The counters that move, with what else they count. */
+export async function movingCounters(host: LabHost): Promise<Counter[]> {
+  return (await watchCounters(host, stillnessMs)).moved;
+}
+
+/** The names of the payloads that these counters belong to. */
+export function payloadsOf(counters: readonly Counter[]): string[] {
+  return [...new Set(counters.map(({ payload }) => payload))].sort();
 }
 
 /** The counters of one payload, and whether each of them moves. */
@@ -25,18 +34,29 @@ export async function countersOf(host: LabHost, payload: string): Promise<(Count
 }
 
 /**
- * The account's living processes apart from the restored manager, by `/proc` and by the slice's cgroups. Processes that
- * belong to bystanders of the lab are left out.
+ * What a manager that was restored runs by itself on systemd 252 and 257: itself in its own scope, and a bus once somebody
+ * has asked for one. By name and place both: whatever else sits there, or in any other unit of it, is none of it.
+ */
+export const restoredManager = {
+  /** Below `user@UID.service`. */
+  places: ["init.scope", "session.slice/dbus.service"],
+  commands: ["systemd", "(sd-pam)", "dbus-daemon"],
+} as const;
+
+/**
+ * The account's living processes apart from the restored manager's own, by `/proc` and by the slice's cgroups. Processes
+ * that belong to bystanders of the lab are left out.
  */
 export async function accountProcesses(host: LabHost): Promise<string[]> {
   const uid = await accountUid(host);
   const seen = await look(host, uid);
-  const manager = `/user.slice/user-${uid}.slice/user@${uid}.service/`;
-  const alive = seen.processes.filter(
-    (process) => !isDead(process) && !isBystander(process) && !process.cgroup.startsWith(manager),
-  );
-  const listed = new Set(alive.map(({ pid }) => pid));
-  const unseen = seen.sliceMembers.filter(({ pid, cgroup }) => !cgroup.startsWith(manager) && !listed.has(pid));
+  const places = restoredManager.places.map((place) => `/user.slice/user-${uid}.slice/user@${uid}.service/${place}`);
+  const isManagers = (cgroup: string) => places.includes(cgroup);
+  const isManager = ({ name, cgroup }: SeenProcess) =>
+    isManagers(cgroup) && (restoredManager.commands as readonly string[]).includes(name);
+  const alive = seen.processes.filter((process) => !isDead(process) && !isBystander(process) && !isManager(process));
+  const listed = new Set(seen.processes.map(({ pid }) => pid));
+  const unseen = seen.sliceMembers.filter(({ pid, cgroup }) => !isManagers(cgroup) && !listed.has(pid));
   return [
     ...alive.map(({ pid, name, cgroup }) => `${pid} ${name} ${cgroup}`),
     ...unseen.map(({ pid, cgroup }) => `${pid} ? ${cgroup}`),

@@ -13,21 +13,42 @@ export interface Call {
   path?: string;
   /** strace's word for which of them: `3` the third, `3+` from the third on. Default: all. */
   when?: string;
+  /** Why the case is one although the call may not come, or not with this count. */
+  mayNotHappen?: string;
 }
 
 /** All ways to start a process. */
 export const forks = "fork,vfork,clone,clone3";
 
-/** The words that let what happens at this call be `fault` (`error=EIO`, `signal=KILL`, `retval=0`), before a command. */
-export function injecting({ calls, path, when }: Call, fault: string): string[] {
-  const at = when === undefined ? "" : `:when=${when}`;
-  const about = path === undefined ? [] : ["-P", path];
-  return ["strace", "-qq", "-o", "/dev/null", ...about, "-e", `trace=${calls}`, "-e", `inject=${calls}:${fault}${at}`];
+/** What strace saw of the last run under a fault. */
+const trace = "/run/lab/injected";
+/** The exit code of a run in which the fault did not happen: no code of the helper's. */
+const neverHappened = 99;
+
+/**
+ * The helper with these options, and this fault (`error=EIO`, `signal=KILL`, `retval=0`) at this call. A run in which the
+ * fault did not happen proves nothing and ends with 99.
+ */
+export function helperWith(call: Call, fault: string, ...options: string[]): string[] {
+  return injecting(call, fault, [helper, ...options]);
 }
 
-/** The helper with these options, and this fault at this call. */
-export function helperWith(call: Call, fault: string, ...options: string[]): string[] {
-  return [...injecting(call, fault), helper, ...options];
+/** Any command with this fault at this call of it, see `helperWith`. */
+export function injecting(call: Call, fault: string, command: string[]): string[] {
+  const { calls, path, when, mayNotHappen } = call;
+  const at = when === undefined ? "" : `:when=${when}`;
+  const about = path === undefined ? [] : ["-P", path];
+  const words = ["strace", "-o", trace, ...about, "-e", `trace=${calls}`, "-e", `inject=${calls}:${fault}${at}`];
+  const strace = [...words, ...command].map(quoted).join(" ");
+  const didHappen = mayNotHappen === undefined ? `grep -qE '${signOf(fault)}' ${trace} || exit ${neverHappened}` : "";
+  return ["sh", "-c", `rm -f ${trace}; ${strace}; code=$?; ${didHappen}\nexit $code`];
+}
+
+/** How strace marks the fault. */
+function signOf(fault: string): string {
+  const signal = /^signal=(?:SIG)?(\w+)$/.exec(fault)?.[1];
+  if (signal === "KILL") return "^\\+\\+\\+ killed by SIGKILL";
+  return signal === undefined ? "\\((INJECTED|DELAYED)" : `^--- SIG${signal} `;
 }
 
 /** A script that runs the helper in a mount namespace of its own, after this damage to what it sees. */

@@ -19,14 +19,19 @@ export interface StopResult {
   stderr: string;
   /** Entries that were added to the log meanwhile, oldest first. */
   entries: TrailEntry[];
+  /** Whether a manager of the account ran before, with lingering on: then there is to be one afterwards. */
+  lingered: boolean;
 }
 
 export interface Report {
+  /** No word of the report's: see `StopResult`. Absent where a test read the report by itself. */
+  lingered?: boolean;
   run: string;
   verdict: string;
   exitCode: number;
   caller: string;
   consent: string;
+  force: boolean;
   rows: Row[];
   survivors: { pid: number; command: string; state: string; waitChannel: string; tracer: number }[];
   unreaped: number;
@@ -58,7 +63,8 @@ export function stop(host: LabHost, ...options: string[]): Promise<StopResult> {
 /** Runs the helper as root with `--json` and reads its report. */
 export async function stopWithReport(host: LabHost, ...options: string[]): Promise<StopResult & { report: Report }> {
   const result = await stop(host, "--json", ...options);
-  return { ...result, report: JSON.parse(result.stdout) as Report };
+  const report = JSON.parse(result.stdout) as Report;
+  return { ...result, report: { ...report, lingered: result.lingered } };
 }
 
 /** Runs any command that stops, as anybody, without a terminal. */
@@ -67,9 +73,18 @@ export async function stopBy(
   argv: string[],
   options: { user?: string; env?: Record<string, string> } = {},
 ): Promise<StopResult> {
-  const known = await trailLength(host);
+  const { known, lingered } = await before(host);
   const result = await host.run(argv, { ...options, timeoutMs: stopLimitMs });
-  return { ...result, entries: await lastEntries(host, known) };
+  return { ...result, entries: await lastEntries(host, known), lingered };
+}
+
+/** What is so before a stop. Whether a manager runs is seen in cgroupfs: no service has to answer. */
+async function before(host: LabHost): Promise<{ known: number; lingered: boolean }> {
+  const text = await host.sh(`cat ${trailLog} 2>/dev/null | wc -l; uid=$(id -u ai-tools)
+    [ -e /var/lib/systemd/linger/ai-tools ] &&
+      grep -s "populated 1" /sys/fs/cgroup/user.slice/user-$uid.slice/user@$uid.service/cgroup.events; true`);
+  const [lines, populated] = text.split("\n");
+  return { known: Number(lines), lingered: populated === "populated 1" };
 }
 
 /** Runs a shell script that stops, as root, without a terminal. */

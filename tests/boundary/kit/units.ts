@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts sessions with arguments and unit properties that the plain payloads do not have, as a unit of PID 1 and as a unit
-// of the account's own manager, and waits until they count.
+// Starts sessions with arguments and unit properties that the plain payloads do not have, as a unit of PID 1 in the slice
+// and outside it and as a unit of the account's own manager, and waits until they count.
 
 import { expect } from "vitest";
 
 import type { LabHost } from "../../../src/tooling/lab/host.ts";
 import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { eventually, readCounters } from "./facts.ts";
-import type { Report } from "./stop.ts";
+import { helper, type Report, type StopResult, stopByScript } from "./stop.ts";
 
-/** Whose manager runs the unit: PID 1, in the account's slice, or the account's own. */
-export type Manager = "PID 1" | "own manager";
+/** Whose manager runs the unit: PID 1, in the account's slice; the account's own; or PID 1, outside the slice (a stray). */
+export type Manager = "PID 1" | "own manager" | "PID 1 outside the slice";
+/** In the slice. */
 export const managers: readonly Manager[] = ["PID 1", "own manager"];
+/** In the slice, and as a stray, which no kill of the slice reaches. */
+export const everywhere: readonly Manager[] = [...managers, "PID 1 outside the slice"];
 
 /** A storm of processes needs its time on a busy machine. */
 const startLimitMs = 60_000;
@@ -38,17 +41,24 @@ export function sessionUnit(name: string): string {
 
 /** The beginning of a command line that starts a unit of the account: `systemd-run` and who runs it where. */
 export function runsUnit(manager: Manager): string {
-  return manager === "PID 1"
-    ? "systemd-run --quiet --uid=ai-tools --gid=ai-tools --slice=user-$(id -u ai-tools).slice"
-    : "systemd-run --quiet --user -M ai-tools@.host";
+  const asAccount = "systemd-run --quiet --uid=ai-tools --gid=ai-tools";
+  const places: Record<Manager, string> = {
+    "PID 1": `${asAccount} --slice=user-$(id -u ai-tools).slice`,
+    "own manager": "systemd-run --quiet --user -M ai-tools@.host",
+    "PID 1 outside the slice": asAccount,
+  };
+  return places[manager];
 }
 
 /** Starts the unit and returns when its processes count. */
 export async function startUnit(host: LabHost, unit: WantedUnit): Promise<void> {
-  const { manager, name, temper, words = "", seconds = 60, properties = "", signs = 0 } = unit;
+  await host.sh(commandOf(unit));
+  await counts(host, unit.name, unit.signs);
+}
+
+function commandOf({ manager, name, temper, words = "", seconds = 60, properties = "" }: WantedUnit): string {
   const command = `${tempersOnHost}/${temper} ${countersOnHost}/${name} ${seconds} ${words}`;
-  await host.sh(`${runsUnit(manager)} --collect --unit=${sessionUnit(name)} ${properties} ${command}`);
-  await counts(host, name, signs);
+  return `${runsUnit(manager)} --collect --unit=${sessionUnit(name)} ${properties} ${command}`;
 }
 
 /** Waits until a payload counts, and until so many of its processes carry a sign. */
@@ -67,4 +77,30 @@ export async function expectManagerBack(host: LabHost, { manager }: Pick<Report,
     await host.sh(manager.mend ?? "false");
   }
   expect(await host.sh("systemctl is-active user@$(id -u ai-tools).service || true")).toBe("active\n");
+}
+
+/**
+ * Starts the unit, waits until this test of a shell holds, and stops with `--json`, all by one script on the host: where a
+ * session takes every processor, each call from outside takes half a minute. PID 1 is starved there like everybody
+ * else until the stop, so that it is not asked how fast it answers.
+ */
+export async function stopAmid(
+  host: LabHost,
+  unit: WantedUnit,
+  isThere: string,
+  ...options: string[]
+): Promise<StopResult & { report: Report }> {
+  const result = await stopByScript(
+    host,
+    `set -- /proc/[0-9]*; before=$#
+     ${commandOf(unit)} || exit
+     looks=0; until ${isThere}; do looks=$((looks + 1)); [ $looks -lt 500 ] || exit 99; sleep 0.05; done
+     exec ${helper} --json --yes ${options.join(" ")}`,
+  );
+  return { ...result, report: JSON.parse(result.stdout) as Report };
+}
+
+/** For `stopAmid`: so many processes more than before are there, told by nothing but a shell's own reading of names. */
+export function moreProcesses(count: number): string {
+  return `set -- /proc/[0-9]*; [ $(($# - before)) -ge ${count} ]`;
 }

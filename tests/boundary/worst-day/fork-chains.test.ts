@@ -3,7 +3,7 @@
 // outside it, also where the kernel gives out low numbers again.
 
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-
+import type { TrailEntry } from "../../../src/tooling/drill/observer.ts";
 import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { parseCounters } from "../../../src/tooling/tempers/counters.ts";
 import { type Place, startAccountManager, startPayloads, type Wanted } from "../../../src/tooling/tempers/payloads.ts";
@@ -18,7 +18,7 @@ import {
 } from "../kit/aftermath.ts";
 import { clearHost, eventually, movedSince, running } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
-import { helper, type Report, stopByScript } from "../kit/stop.ts";
+import { entryOf, helper, type Report, stopByScript } from "../kit/stop.ts";
 
 const host = await labHost();
 
@@ -35,21 +35,26 @@ function chain(name: string, place: Place, shortestUs: number, longestUs: number
   return { name, temper: "chain", place, words } satisfies Wanted;
 }
 
-/** Starts these chains, shows each of them alive, does what is to be done before the stop, and stops. */
-async function stopChains(wanted: Wanted[], prepare: () => Promise<void> = async () => undefined): Promise<void> {
+/** Starts these chains and shows each of them alive. */
+async function startChains(wanted: Wanted[]): Promise<void> {
   await startPayloads(host, wanted);
-  await prepare();
   expect(await running(host)).toEqual([...bystanders, ...wanted.map(({ name }) => name)].sort());
-  const result = await stopWatched(host, "--force", "--yes");
+}
+
+async function stopChains(wanted: Wanted[], ...options: string[]): Promise<void> {
+  await startChains(wanted);
+  const result = await stopWatched(host, "--yes", ...options);
   await expectStopped(host, result);
   await expectAftermath(host, result.report);
 }
 
-/** Uses up numbers of processes until the low ones come again, or until so many are left. */
-async function burnNumbers(left: number): Promise<void> {
-  const last = Number(await host.sh(`mount -o remount,bind,rw /proc/sys && ${tempersOnHost}/burning ${left}`));
-  const next = Number(await host.sh("sh -c 'echo $$'"));
-  if (left === 0) expect(next).toBeLessThan(last);
+/** The kernel's last numbers can be skipped only where this can be written. */
+const openNumbers = "mount -o remount,bind,rw /proc/sys";
+
+/** Uses up numbers of processes until the low ones come again. */
+async function burnNumbers(): Promise<void> {
+  const last = Number(await host.sh(`${openNumbers} && ${tempersOnHost}/burning 0`));
+  expect(Number(await host.sh("sh -c 'echo $$'"))).toBeLessThan(last);
 }
 
 describe.each(["session", "own-manager"] as Place[])("chains of all hops at once, %s", (place) => {
@@ -58,13 +63,13 @@ describe.each(["session", "own-manager"] as Place[])("chains of all hops at once
     const all = links.flatMap((link, kind) =>
       hopsUs.map((hop, number) => chain(String(100 * (kind + 1) + number), place, hop, hop, 1, link)),
     );
-    await stopChains(all);
+    await stopChains(all, "--force");
   });
 });
 
 describe.each(hopsUs)("a stray chain with hops of %i µs", (hopUs) => {
   describe.each(links)("of %s links", (link) => {
-    test.each(rounds())("round %i", () => stopChains([chain("301", "exec", hopUs, hopUs, 1, link)]));
+    test.each(rounds())("round %i", () => stopChains([chain("301", "exec", hopUs, hopUs, 1, link)], "--force"));
 
     // Numbers above the last one given are the oldest then; 300 of them lie in the way of whoever reads the list first.
     test.each(rounds())("after the numbers have begun again, with 300 old ones above, round %i", async () => {
@@ -74,41 +79,79 @@ describe.each(hopsUs)("a stray chain with hops of %i µs", (hopUs) => {
         "the crowd is there",
         async () => Number(await host.sh("pgrep -c -u ursula sleep || true")) >= 300,
       );
-      await burnNumbers(0);
-      await stopChains([chain("302", "exec", hopUs, hopUs, 1, link)]);
+      await burnNumbers();
+      await stopChains([chain("302", "exec", hopUs, hopUs, 1, link)], "--force");
     });
   });
 });
 
-test.each(rounds())("numbers that begin again while the stop runs, round %i", async () => {
-  await stopChains(
-    [chain("311", "exec", 300, 300, 1, "plain"), chain("312", "exec", 1_000, 1_000, 1, "headless")],
-    () => burnNumbers(3_000),
-  );
+test("chains of all hops and links go on through a grace, in the slice and outside, and end with it", async () => {
+  const all = links.flatMap((link, kind) => [
+    chain(String(303 + kind), "exec", 300, 300, 1, link),
+    chain(String(305 + kind), "session", 100, 5_000, 2, link),
+  ]);
+  await stopChains(all);
 });
+
+describe("numbers that begin again while the stop runs", () => {
+  /** How many numbers are left when the helper starts, so that they begin again in one of its steps or another. */
+  const lefts = [600, 1_000, 1_500, 2_000, 2_500];
+
+  test.each(rounds().map((round) => [lefts[round % lefts.length], round]))("%i are left, round %i", async (left) => {
+    await startAccountManager(host); // its return makes the stop long enough
+    await startChains([chain("311", "exec", 300, 300, 1, "plain"), chain("312", "exec", 1_000, 1_000, 1, "headless")]);
+    const now = "date +%s%3N";
+    const result = await stopByScript(
+      host,
+      `${openNumbers} && ${tempersOnHost}/burning ${left} >/dev/null || exit
+       begun=$(${now}); (${tempersOnHost}/burning 0 >/dev/null; ${now} >/run/lab/wrapped) &
+       ${helper} --json --force --yes; code=$?
+       ended=$(${now}); wait; echo "----$begun $(cat /run/lab/wrapped) $ended"; exit $code`,
+    );
+    const [json = "", times = ""] = result.stdout.split("----");
+    const [begun = 0, wrapped = 0, ended = 0] = times.split(" ").map(Number);
+    const report = JSON.parse(json) as Report;
+    measured("numbers began again", { afterMs: wrapped - begun, verdictAfterMs: verdictMs(result.entries) });
+    expect(wrapped).toBeLessThan(ended);
+    await expectStopped(host, { ...result, report });
+    await expectAftermath(host, report);
+  });
+});
+
+/** From the request to the verdict, before the manager comes back. */
+function verdictMs(entries: TrailEntry[]): number {
+  return Number(entryOf(entries, "stopped").AI_TOOLS_DURATION_MS);
+}
 
 // One hundred of these outran an ascending census and a kill of the slice. They take the host whole, so that everything
 // from their start to the verdict is one script on it.
-test.each(rounds())("250 headless lineages in the slice and 50 outside it, round %i", async () => {
-  const lineages = (name: string, count: number) =>
-    `${tempersOnHost}/chain ${countersOnHost}/${name} 40 100 2000 ${count} headless`;
-  const asAccount = "setpriv --reuid=ai-tools --regid=ai-tools --clear-groups";
-  const counters = `${tempersOnHost}/read-counters ${countersOnHost}; echo ----`;
-  const result = await stopByScript(
-    host,
-    `slice=user-$(id -u ai-tools).slice
+const withAndWithoutGrace: [options: string, round: number][] = [
+  ...rounds().map((round): [string, number] => ["--force", round]),
+  ["", 1],
+];
+test.each(withAndWithoutGrace)(
+  "250 headless lineages in the slice and 50 outside it: %s, round %i",
+  async (options) => {
+    const lineages = (name: string, count: number) =>
+      `${tempersOnHost}/chain ${countersOnHost}/${name} 40 100 2000 ${count} headless`;
+    const asAccount = "setpriv --reuid=ai-tools --regid=ai-tools --clear-groups";
+    const counters = `${tempersOnHost}/read-counters ${countersOnHost}; echo ----`;
+    const result = await stopByScript(
+      host,
+      `slice=user-$(id -u ai-tools).slice
      systemd-run --quiet --collect --uid=ai-tools --slice=$slice --unit=ai-tools-claude-code-401 ${lineages("401", 250)} &&
      (cd / && ${asAccount} setsid --fork ${lineages("402", 50)} </dev/null >/dev/null 2>&1) || exit
-     sleep 1; ${counters}; sleep 2; ${counters}; exec ${helper} --json --force --yes`,
-  );
-  const [before = "", after = "", json = ""] = result.stdout.split("----\n");
-  const moved = movedSince(parseCounters(before), parseCounters(after)).map(({ payload }) => payload);
-  const count = (name: string) => moved.filter((payload) => payload === name).length;
-  measured("lineages that went on in two seconds", { slots: count("401"), outside: count("402") });
-  // Lineages beyond the counters' 127 slots share one with another; on a busy machine some rest for seconds.
-  expect(count("401")).toBeGreaterThan(100);
-  expect(count("402")).toBeGreaterThan(40);
-  const report = JSON.parse(json) as Report;
-  await expectStopped(host, { ...result, report });
-  await expectAftermath(host, report);
-});
+     sleep 1; ${counters}; sleep 2; ${counters}; exec ${helper} --json --yes ${options}`,
+    );
+    const [before = "", after = "", json = ""] = result.stdout.split("----\n");
+    const moved = movedSince(parseCounters(before), parseCounters(after)).map(({ payload }) => payload);
+    const count = (name: string) => moved.filter((payload) => payload === name).length;
+    measured("lineages that went on in two seconds", { slots: count("401"), outside: count("402") });
+    // Lineages beyond the counters' 127 slots share one with another; on a busy machine some rest for seconds.
+    expect(count("401")).toBeGreaterThan(100);
+    expect(count("402")).toBeGreaterThan(40);
+    const report = JSON.parse(json) as Report;
+    await expectStopped(host, { ...result, report });
+    await expectAftermath(host, report);
+  },
+);

@@ -17,6 +17,7 @@ vi.setConfig({ testTimeout: 300_000 });
 const host = await labHost();
 const account = (await host.sh("id -u ai-tools")).trim();
 const olga = (await host.sh("id -u olga")).trim();
+const ursula = (await host.sh("id -u ursula")).trim();
 const setuid = "/opt/lab/setuid";
 /** Numbers that nobody on the host has. */
 const [ownRange, sharedRange, laterUid] = [700_000, 800_000, 690];
@@ -43,6 +44,12 @@ function changed(name: string): string {
   return temper("changed", name).replace(tempersOnHost, setuid);
 }
 
+/** So many of them run, and not one number of theirs is the account's. */
+async function expectWhollyUrsulas(processes: number): Promise<void> {
+  const numbers = await host.sh("sed -n 's/^Uid:\\t//p' $(pgrep -x changed | sed 's,.*,/proc/&/status,')");
+  expect(numbers.trim().split("\n")).toEqual(Array(processes).fill(Array(4).fill(ursula).join("\t")));
+}
+
 async function shareRanges(): Promise<void> {
   await host.sh(
     `printf '%s:65536\\n' ai-tools:${ownRange} ai-tools:${sharedRange} olga:${sharedRange + 9} >/etc/subuid`,
@@ -51,11 +58,14 @@ async function shareRanges(): Promise<void> {
 
 describe("in the slice everything is ended", () => {
   // flux-core 6107
-  test("a setuid child that has become another user's", async () => {
+  test.each([
+    ["with --force", ["--force"]],
+    ["with a grace", []],
+  ])("a setuid child that has become another user's: %s", async (_, options) => {
     await startCounting(host, "2101", "session", changed("2101"));
     await startCounting(host, "2102", "own-manager", changed("2102"));
-    expect((await host.sh("ps -o ruid= -C changed")).trim().split(/\s+/)).toHaveLength(2);
-    await expectEnded();
+    await expectWhollyUrsulas(2);
+    await expectEnded(...options);
   });
 
   test("root's own process, one that acts for the account, one that only reaches files as the account", async () => {
@@ -90,6 +100,7 @@ describe("outside the slice", () => {
 
   test("a setuid program that has become another user's is that user's", async () => {
     await startCounting(host, "2116", "exec", changed("2116"));
+    await expectWhollyUrsulas(1);
     await startPayload(host, "2117", "polite", "session");
     await expectEnded("--force", "2116");
   });

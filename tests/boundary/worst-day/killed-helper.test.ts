@@ -10,7 +10,7 @@ import { bystanders } from "../kit/aftermath.ts";
 import { calmHost, expectCalm, expectUnhampered, lookForCalm } from "../kit/calm.ts";
 import { type Call, forks, helperWith, sliceOf } from "../kit/faults.ts";
 import { labHost } from "../kit/host.ts";
-import { results, stopBy, stopWithReport } from "../kit/stop.ts";
+import { helper, results, stopBy, stopWithReport } from "../kit/stop.ts";
 
 const host = await labHost();
 const slice = await sliceOf(host);
@@ -91,10 +91,14 @@ const interruptions = [
   ["TERM", 143],
 ] as const;
 
-/** Every step with SIGINT; the first step of each phase with SIGTERM, which goes the same way. */
+/**
+ * Every step with SIGINT; with SIGTERM, which goes the same way, the first step of each phase and those at which a program
+ * is started, and every step in a full run.
+ */
 function stepsFor(signal: string, late: boolean): (readonly [string, Step])[] {
   const list = steps.filter(({ phase }) => (phase === "kill") === late);
-  const some = signal === "INT" ? list : list.filter((one, at) => one.phase !== list[at - 1]?.phase);
+  const all = signal === "INT" || process.env.AI_TOOLS_FULL === "1";
+  const some = list.filter(({ phase, call }, at) => all || phase !== list[at - 1]?.phase || call.calls === forks);
   return some.map((one) => [one.name, one] as const);
 }
 
@@ -118,11 +122,79 @@ describe.each(interruptions)("SIG%s", (signal, interrupted) => {
 
 const others = ["HUP", "QUIT", "TSTP"] as const;
 
-// One run gets hundreds of them: at every third of its calls, from the first file that it opens to its report.
-test.each(others)("SIG%s at every step ends no stop", async (signal) => {
-  const call: Call = { calls: "openat,write,kill,unlink,rename,mkdir", when: "20+3" };
-  const { code, entries } = await stopBy(host, helperWith(call, `signal=${signal}`, ...withGrace));
-  expect(code).toBe(0);
-  expect(results(entries)).toContain("stopped");
-  await expectCalm(host, { manager: "active" });
+describe.each([
+  ["with --force", atOnce],
+  ["with a grace", withGrace],
+])("%s, a signal at every step ends no stop:", (_, options) => {
+  // One run gets hundreds of them: at every third of its calls, from the first file that it opens to its report.
+  test.each(others)("SIG%s", async (signal) => {
+    const call: Call = { calls: "openat,write,kill,unlink,rename,mkdir", when: "20+3" };
+    const { code, entries } = await stopBy(host, helperWith(call, `signal=${signal}`, ...options));
+    expect(code).toBe(0);
+    expect(results(entries)).toContain("stopped");
+    await expectCalm(host, { manager: "active" });
+  });
+});
+
+describe("each step that is counted is what it is called:", () => {
+  test("which programs are started, in this order", async () => {
+    const { programs } = await traced(atOnce);
+    expect(programs.slice(0, 3)).toEqual([
+      expect.stringMatching(/^"\/proc\/self\/exe", \["ai-tools-stop: recorder"/),
+      expect.stringMatching(/^"\/usr\/bin\/systemctl", \["[^"]*systemctl", "show"/),
+      expect.stringMatching(/^"\/usr\/bin\/systemctl", \["[^"]*systemctl", "reset-failed", "user-runtime-dir@/),
+    ]);
+  });
+
+  test("the entry is the second file that is removed; the first directory that is made is that of the entries", async () => {
+    const { calls } = await traced(atOnce);
+    expect(named(calls, "unlink")[1]).toMatch(/^unlink\("\/run\/ai-tools\/stop\/\d+-\d+"\)/);
+    expect(named(calls, "mkdir")[0]).toMatch(/^mkdir\("\/run\/ai-tools"/);
+    expect(named(calls, "rename")[0]).toMatch(/last-stop\.json"/);
+  });
+
+  test("the sixth part of a list of processes is read after the kill, the first before anything", async () => {
+    const { calls } = await traced(atOnce);
+    const lists = calls.flatMap((line, at) => (/^getdents64\(\d+<\/proc>/.test(line) ? [at] : []));
+    const kills = calls.flatMap((line, at) => (/^(kill\(|write\(\d+<.*cgroup\.kill>)/.test(line) ? [at] : []));
+    expect(lists[5]).toBeGreaterThan(kills[1] ?? Number.POSITIVE_INFINITY);
+    expect(lists[0]).toBeLessThan(kills[0] ?? -1);
+  });
+
+  test("the first two signals are SIGTERM and SIGCONT to one process in the grace, and SIGKILL by force", async () => {
+    const asked = named((await traced(withGrace)).calls, "kill").slice(0, 2);
+    expect(asked.map((line) => line.replace(/\d+/, "N"))).toEqual([
+      expect.stringMatching(/^kill\(N, SIGTERM\)/),
+      expect.stringMatching(/^kill\(N, SIGCONT\)/),
+    ]);
+    await startPayloads(host, [{ name: "3203", temper: "headless", place: "exec" }]);
+    for (const line of named((await traced(atOnce)).calls, "kill").slice(0, 2)) expect(line).toMatch(/, SIGKILL\)/);
+  });
+
+  interface Traced {
+    /** What the helper itself called, in order. */
+    calls: string[];
+    /** What was executed by those that it started, in the order of starting. */
+    programs: string[];
+  }
+
+  /** One stop without a fault, and what strace saw of the helper and of those that it started. */
+  async function traced(options: readonly string[]): Promise<Traced> {
+    const file = "/run/lab/steps";
+    const calls = `${forks},execve,getdents64,write,kill,mkdir,rename,unlink`;
+    await host.sh(`strace -f -y -s 100 -o ${file} -e trace=${calls} ${helper} ${options.join(" ")} >/dev/null`);
+    const lines = (await host.sh(`cat ${file}`)).split("\n").map((line) => /^(\d+) +(.*)$/.exec(line) ?? []);
+    const own = lines[0]?.[1];
+    const ofHelper = lines.filter(([, pid]) => pid === own).map(([, , call = ""]) => call);
+    const children = ofHelper.flatMap((call) => /^(?:<\.\.\. )?(?:v?fork|clone3?)\b.* = (\d+)/.exec(call)?.[1] ?? []);
+    const executed = children.map((child) => {
+      const call = lines.find(([, pid, text = ""]) => pid === child && text.startsWith("execve("))?.[2] ?? "";
+      return call.slice("execve(".length);
+    });
+    return { calls: ofHelper, programs: executed };
+  }
+
+  function named(calls: readonly string[], name: string): string[] {
+    return calls.filter((call) => call.startsWith(`${name}(`));
+  }
 });

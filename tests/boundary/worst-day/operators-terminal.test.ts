@@ -18,7 +18,12 @@ const asOlga = "setpriv --reuid=olga --regid=olga --init-groups";
 beforeEach(() => freshHost(host));
 afterAll(() => clearHost(host));
 
-// TIOCSTI: what a session does that has the caller's terminal instead of one of its own
+/** TIOCSTI, where the kernel lets it; elsewhere the same keys come once from outside, when the stop runs. */
+const who = mayType ? "while the session types" : "while the session's keys are typed from outside";
+
+// What a session does that has the caller's terminal instead of one of its own. Its keys reach the shell before the
+// command runs, so the shell ignores them, and the command inherits that: that the front door and sudo ignore them by
+// themselves is told by interruption.test.ts.
 test.each([
   ["the helper", helper, "shared-terminal"],
   ["the helper with --force", `${helper} --force`, "shared-terminal"],
@@ -26,7 +31,7 @@ test.each([
   ["the helper with its input redirected", `${helper} </dev/null`, "no-tty"],
   ["an operator at the front door", `${asOlga} ${frontDoor} --stop`, "shared-terminal"],
   ["an operator at the front door with --yes", `${asOlga} ${frontDoor} --stop --yes`, "no-tty"],
-])("%s: the stop goes on", async (_, command, consent) => {
+])(`%s: the stop goes on, ${who}`, async (_, command, consent) => {
   const known = await trailLength(host);
   const session = `setpriv --reuid=ai-tools --regid=ai-tools --clear-groups ${tempersOnHost}/typing ${countersOnHost}/101 60`;
   const typed = `until [ -e /run/typed ]; do sleep 0.05; done`;

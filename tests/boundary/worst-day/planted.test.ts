@@ -5,18 +5,20 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 
 import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
+import { type Counter, movedSince } from "../../../src/tooling/tempers/counters.ts";
 import { startAccountManager, startPayload } from "../../../src/tooling/tempers/payloads.ts";
 import { bystanders, expectAftermath, expectStopped, freshHost, stopWatched } from "../kit/aftermath.ts";
 import { eventually, readCounters, running } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
-import { lastEntries, trailLength } from "../kit/stop.ts";
 import { expectManagerBack } from "../kit/units.ts";
 
 const host = await labHost();
 const uid = (await host.sh("id -u ai-tools")).trim();
 const runtime = `/run/user/${uid}`;
-const writable = "/var/lib/ai-tools/home";
+const passwdHome = "/var/lib/ai-tools";
 const command = (name: string) => `${tempersOnHost}/polite ${countersOnHost}/planted-${name} 90`;
+/** As the account itself reaches its manager. */
+const toManager = `export XDG_RUNTIME_DIR=${runtime} DBUS_SESSION_BUS_ADDRESS=unix:path=${runtime}/bus`;
 
 /** How long nothing planted may run after exit 0. */
 const watchMs = 60_000;
@@ -26,19 +28,19 @@ beforeEach(async () => {
   await startAccountManager(host);
 });
 
-afterEach(() => host.sh(`rm -rf ${writable}/.config ${writable}/.local ${writable}/.pam_environment; true`));
+afterEach(() => host.sh(`chown root:root ${passwdHome}; rm -rf ${passwdHome}/.config`));
 
-/** A service, started by a target of the manager, in one of the directories of units. */
+/** A service, started by targets of the manager, in one of the directories of units. */
 function unitIn(directory: string, name: string): string {
-  return `mkdir -p ${directory}/default.target.wants ${directory}/basic.target.wants ${directory}/timers.target.wants
+  return `mkdir -p ${directory}/default.target.wants ${directory}/basic.target.wants
     printf '[Unit]\\nDefaultDependencies=no\\n[Service]\\nExecStart=${command(name)}\\n' >${directory}/planted-${name}.service
     ln -sf ../planted-${name}.service ${directory}/default.target.wants/
     ln -sf ../planted-${name}.service ${directory}/basic.target.wants/`;
 }
 
-/** One that no target wants: a timer, a path and a drop-in of a unit that every manager starts bring it. */
+/** Units that no target wants: a timer, a path and a drop-in of a unit that every manager starts bring them. */
 function bringersIn(directory: string): string {
-  return `mkdir -p ${directory}/timers.target.wants ${directory}/paths.target.wants ${directory}/dbus.socket.d ${directory}/basic.target.d ${directory}/service.d
+  return `mkdir -p ${directory}/timers.target.wants ${directory}/paths.target.wants ${directory}/basic.target.d
     for name in timer path dropin; do
       printf "[Service]\\nExecStart=${tempersOnHost}/polite ${countersOnHost}/planted-$name 90\\n" >${directory}/planted-$name.service
     done
@@ -46,54 +48,38 @@ function bringersIn(directory: string): string {
     ln -sf ../planted-timer.timer ${directory}/timers.target.wants/
     printf '[Path]\\nPathExists=/\\n' >${directory}/planted-path.path
     ln -sf ../planted-path.path ${directory}/paths.target.wants/
-    printf '[Unit]\\nWants=planted-dropin.service\\n' >${directory}/basic.target.d/planted.conf
-    printf '[Service]\\nEnvironment=PLANTED=service.d\\n' >${directory}/service.d/planted.conf`;
+    printf '[Unit]\\nWants=planted-dropin.service\\n' >${directory}/basic.target.d/planted.conf`;
 }
 
-const unitDirectories = [
-  "systemd/user",
-  "systemd/user.control",
-  "systemd/transient",
-  "systemd/generator",
-  "systemd/generator.late",
-];
-
-/** Everything in the runtime directory from which a manager of systemd 252 to 257 starts or configures something. */
+/** Everything in the runtime directory from which a manager of systemd 252 to 257, or its bus, starts something. */
 const inRuntimeDirectory = [
-  ...unitDirectories.map((directory, number) => unitIn(`${runtime}/${directory}`, `runtime-${number}`)),
+  ...["systemd/user", "systemd/user.control", "systemd/transient", "systemd/generator", "systemd/generator.late"].map(
+    (directory) => unitIn(`${runtime}/${directory}`, directory.replaceAll(/[/.]/g, "-")),
+  ),
   bringersIn(`${runtime}/systemd/user`),
-  `mkdir -p ${runtime}/user-tmpfiles.d ${runtime}/dbus-1/services ${runtime}/environment.d ${runtime}/systemd/user-environment-generators
-   printf 'f ${countersOnHost}/planted-tmpfiles 0644 - - - x\\n' >${runtime}/user-tmpfiles.d/planted.conf
-   printf '[D-BUS Service]\\nName=org.freedesktop.Notifications\\nExec=${command("bus")}\\n' >${runtime}/dbus-1/services/planted.service
-   printf '[Manager]\\nManagerEnvironment=PLANTED=runtime\\nDefaultEnvironment=PLANTED=runtime\\n' >${runtime}/systemd/user.conf
-   printf 'PLANTED=runtime\\n' >${runtime}/environment.d/planted.conf`,
+  `mkdir -p ${runtime}/dbus-1/services
+   printf '[D-BUS Service]\\nName=org.freedesktop.Notifications\\nExec=${command("bus")}\\n' >${runtime}/dbus-1/services/org.freedesktop.Notifications.service`,
 ].join("\n");
 
-/** The same below the home that sessions write, which is no manager's home. */
-const inSessionsHome = [
-  unitIn(`${writable}/.config/systemd/user`, "home"),
-  unitIn(`${writable}/.config/systemd/user.control`, "control"),
-  unitIn(`${writable}/.local/share/systemd/user`, "share"),
-  bringersIn(`${writable}/.config/systemd/user`),
-  `mkdir -p ${writable}/.config/environment.d ${writable}/.config/user-tmpfiles.d
-   printf 'PLANTED=home\\nLD_PRELOAD=${writable}/planted.so\\n' >${writable}/.config/environment.d/planted.conf
-   printf 'PLANTED=pam\\n' >${writable}/.pam_environment
-   printf '[Manager]\\nManagerEnvironment=PLANTED=home\\nDefaultEnvironment=PLANTED=home\\n' >${writable}/.config/systemd/user.conf
-   printf 'f ${countersOnHost}/planted-tmpfiles 0644 - - - x\\n' >${writable}/.config/user-tmpfiles.d/planted.conf`,
-].join("\n");
+/** What of it runs when the manager is only restarted, and, the last one, when somebody calls the name. */
+const growing = ["bus", "dropin", "path", "systemd-transient", "systemd-user", "systemd-user-control", "timer"].map(
+  (name) => `planted-${name}`,
+);
+
+/** Calls a name on the account's bus that a planted file offers to answer to. */
+const callTheName = `${toManager}
+  timeout 2 busctl --user call org.freedesktop.Notifications / org.freedesktop.DBus.Peer Ping`;
 
 /** What the running manager itself can be told. */
-const inTheManager = `export XDG_RUNTIME_DIR=${runtime} DBUS_SESSION_BUS_ADDRESS=unix:path=${runtime}/bus
-  systemctl --user set-environment PLANTED=manager XDG_CONFIG_HOME=${writable}/.config XDG_DATA_HOME=${writable}/.local/share
+const inTheManager = `${toManager}
+  systemctl --user set-environment PLANTED=manager
   systemctl --user daemon-reload
-  systemctl --user import-environment PATH
-  systemd-run --quiet --user --on-active=2 --on-unit-inactive=1 --unit=planted-transient ${command("transient")}
-  systemctl --user --runtime enable planted-runtime-0.service`;
+  systemd-run --quiet --user --on-active=2 --on-unit-inactive=1 --unit=planted-transient ${command("transient")}`;
+
+const planted = (names: string[]) => names.filter((name) => name.startsWith("planted"));
 
 async function plantedCounters(): Promise<string[]> {
-  return [...new Set((await readCounters(host)).map(({ payload }) => payload))]
-    .filter((name) => /planted/.test(name))
-    .sort();
+  return planted((await readCounters(host)).map(({ payload }) => payload));
 }
 
 async function environmentOfManager(): Promise<string> {
@@ -102,44 +88,73 @@ async function environmentOfManager(): Promise<string> {
   return words + (await host.sh("systemctl --user -M ai-tools@.host show-environment"));
 }
 
-test("units, timers, drop-ins and configuration in every place that the account can write stay where they are or are gone", async () => {
-  await host.sh(`${inSessionsHome}\n${inRuntimeDirectory}`, { user: "ai-tools" });
-  await host.sh(inTheManager, { user: "ai-tools" });
-  // They are no blanks: a manager that is only restarted runs them.
+/** Nothing that was planted has moved its counter since then, and nothing does for a minute. */
+async function expectNothingGrows(since: Counter[]): Promise<void> {
+  await new Promise((done) => setTimeout(done, watchMs));
+  const moved = movedSince(since, await readCounters(host));
+  expect(planted(moved.map(({ payload }) => payload))).toEqual([]);
+}
+
+test("units, timers, drop-ins and services of the bus, wherever the account can write, do not run within a minute", async () => {
+  await host.sh(`${inRuntimeDirectory}\n${inTheManager}`, { user: "ai-tools" });
+  // They are no blanks: a manager that is only restarted runs them, and its bus starts the service for a caller.
   await host.sh(`systemctl restart user@${uid}.service`);
-  await eventually(
-    "the plants grow",
-    async () => (await running(host)).filter((name) => /planted/.test(name)).length >= 5,
+  await host.run(["sh", "-c", callTheName], { user: "ai-tools" });
+  await eventually("the plants grow", async () => planted(await running(host)).length >= growing.length);
+  expect(planted(await running(host))).toEqual(growing);
+  await host.sh(`${inRuntimeDirectory}\n${inTheManager}`, { user: "ai-tools" });
+  await eventually("the timer that the manager was told of", async () =>
+    (await running(host)).includes("planted-transient"),
   );
-  await host.sh(`${inRuntimeDirectory}`, { user: "ai-tools" });
-  await host.sh(inTheManager, { user: "ai-tools" });
   expect(await environmentOfManager()).toMatch(/PLANTED=manager/);
   await startPayload(host, "3401", "deaf", "own-manager");
   await startPayload(host, "3402", "polite", "session");
 
   const result = await stopWatched(host, "--force", "--yes");
-  const known = await trailLength(host);
-  await host.sh(`rm -f ${countersOnHost}/planted-*`);
+  const atVerdict = await readCounters(host);
   await expectStopped(host, result);
   await expectManagerBack(host, result.report);
-  expect(await environmentOfManager()).not.toMatch(/PLANTED|planted|XDG_CONFIG_HOME/);
+  expect(await environmentOfManager()).not.toMatch(/PLANTED|planted/);
+  expect((await host.run(["sh", "-c", callTheName], { user: "ai-tools" })).code).not.toBe(0);
   await expectAftermath(host, result.report);
+  expect(await host.sh(`find ${runtime} -name '*planted*' -o -name '*Notifications*'`)).toBe("");
+  await expectNothingGrows(atVerdict);
+}, 240_000);
 
-  await new Promise((done) => setTimeout(done, watchMs));
-  expect(await plantedCounters()).toEqual([]);
-  expect(await host.sh(`ls ${countersOnHost}/planted-* 2>/dev/null || true`)).toBe("");
-  expect(await host.sh(`find ${runtime} -name '*planted*'`)).toBe("");
-  expect(await lastEntries(host, known)).toEqual([]);
+test("in a passwd home that the account may write: the manager that would run it stays down", async () => {
+  await host.sh(`chown ai-tools: ${passwdHome}`);
+  const configuration = `${passwdHome}/.config`;
+  await host.sh(
+    `${unitIn(`${configuration}/systemd/user`, "home")}
+     mkdir -p ${configuration}/environment.d
+     printf 'PLANTED=environment.d\\n' >${configuration}/environment.d/planted.conf
+     printf '[Manager]\\nDefaultEnvironment=PLANTED_TOO=user.conf\\n' >${configuration}/systemd/user.conf`,
+    { user: "ai-tools" },
+  );
+  await host.sh(`systemctl restart user@${uid}.service`);
+  await eventually("the plant grows", async () => (await running(host)).includes("planted-home"));
+  const [plant] = (await readCounters(host)).filter(({ payload }) => payload === "planted-home");
+  const environment = await host.sh(`tr '\\0' '\\n' </proc/${plant?.pid}/environ`);
+  expect(environment).toMatch(/^PLANTED=environment.d$/m);
+  expect(environment).toMatch(/^PLANTED_TOO=user.conf$/m);
+
+  const result = await stopWatched(host, "--force", "--yes");
+  const atVerdict = await readCounters(host);
+  await expectStopped(host, result);
+  expect(result.report.manager).toMatchObject({ outcome: "not-restored", reason: expect.stringContaining(passwdHome) });
+  await expectNothingGrows(atVerdict);
+  expect((await host.sh(`systemctl is-active user@${uid}.service || true`)).trim()).not.toBe("active");
+  await expectAftermath(host, result.report);
 }, 240_000);
 
 test("without lingering they wait for nobody: the next manager, started by hand, runs nothing of them", async () => {
-  await host.sh("loginctl disable-linger ai-tools");
+  // logind takes the manager down with the lingering; a start beside that job can wait for ever.
+  await host.sh(`loginctl disable-linger ai-tools; systemctl stop user@${uid}.service`);
   await host.sh(`systemctl start user@${uid}.service`);
   await startPayload(host, "3411", "polite", "session");
   await host.sh(inRuntimeDirectory, { user: "ai-tools" });
   const result = await stopWatched(host, "--yes");
   await expectStopped(host, result);
-  await host.sh(`rm -f ${countersOnHost}/planted-*`);
   await host.sh(`systemctl start user@${uid}.service && systemctl is-active user@${uid}.service`);
   await new Promise((done) => setTimeout(done, 3_000));
   expect(await plantedCounters()).toEqual([]);
@@ -156,13 +171,9 @@ test("a session that plants without pause until it is killed has planted nothing
     "systemd-run --quiet --user -M ai-tools@.host",
   ])
     await host.sh(`${manager} --collect sh -c 'trap "" TERM; exec 2>/dev/null; . /var/tmp/lab-planting'`);
-  await eventually(
-    "it plants",
-    async () => (await host.run(["test", "-e", `${runtime}/systemd/user.conf`])).code === 0,
-  );
+  await eventually("it plants", async () => (await host.run(["test", "-e", `${runtime}/dbus-1/services`])).code === 0);
   const result = await stopWatched(host, "--force", "--yes");
   await expectStopped(host, result);
-  await host.sh(`rm -f ${countersOnHost}/planted-*`);
   await expectAftermath(host, result.report);
   expect(await host.sh(`find ${runtime} -name '*planted*' 2>/dev/null || true`)).toBe("");
   expect(await plantedCounters()).toEqual([]);

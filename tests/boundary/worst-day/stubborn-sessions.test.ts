@@ -15,6 +15,8 @@ import {
 import { bystanders, expectAftermath, expectStopped, freshHost, rounds, stopWatched } from "../kit/aftermath.ts";
 import { clearHost, countersOf, eventually, running } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
+import { rowOf } from "../kit/stop.ts";
+import { everywhere, moreProcesses, sessionUnit, stopAmid } from "../kit/units.ts";
 
 const host = await labHost();
 const uid = (await host.sh("id -u ai-tools")).trim();
@@ -52,11 +54,16 @@ const ofOwnSubtree: Case[] = [
 /** Those whose counters stand still though they live; that is shown in another way. */
 const standing: Temper[] = ["stopped", "self-frozen"];
 
+const saving = tempers.filter(({ temper }) => temper === "saving-by-program");
+
 const casesIn: Partial<Record<Place, Case[]>> = {
   session: tempers,
+  "session-delegated": [...saving, ...ofOwnSubtree],
   "session-moved": [...tempers, ...ofOwnSubtree],
   "own-manager": [...tempers, ...ofOwnSubtree],
   "system-unit": tempers,
+  // No kill of the slice reaches these.
+  "system-delegated": [...saving, ...ofOwnSubtree],
   exec: tempers,
 };
 const places = Object.keys(casesIn) as Place[];
@@ -121,22 +128,51 @@ function outcomesIn(place: Place, cases: Case[], outcomeOf: (one: Case) => strin
   const unitOf: Partial<Record<Place, (name: string) => string>> = {
     "session-moved": (name) => `moved-${name}.scope`,
     "system-unit": (name) => `lab-stray-${name}.service`,
+    "system-delegated": (name) => `lab-stray-${name}.service`,
   };
   const unit = unitOf[place] ?? ((name: string) => `ai-tools-claude-code-${name}.service`);
   return Object.fromEntries(cases.map((one, number) => [unit(String(101 + number)), outcomeOf(one)]));
 }
 
-// kernel commit b69bb476dee9: a fork can race the kill of a cgroup
-describe.each(["session", "own-manager", "exec"] as Place[])("a fork storm that grows, %s", (place) => {
-  test.each(rounds())("is ended whole, round %i", async () => {
-    if (place === "own-manager") await startAccountManager(host);
-    await startPayloads(host, [{ name: "201", temper: "storm", place }]);
-    // The kernel counts the account's processes over all hosts of a machine, so that it may not come to its own limit.
-    await eventually("it grew", async () => Number(await host.sh(`pgrep -c -U ${uid} -x storm || true`)) > 100, 30_000);
-    const result = await stopWatched(host, "--force", "--yes");
-    await expectStopped(host, result);
+// What these do at SIGTERM, after SIGCONT and every millisecond meets the kill in another moment each time.
+describe.each(["session-delegated", "system-delegated"] as Place[])("whoever races against a stop, %s", (place) => {
+  const racing: Case[] = [...tempers, ...ofOwnSubtree].filter(({ temper }) =>
+    ["heir", "restopping", "refreezing"].includes(temper),
+  );
+
+  test.each(rounds())("does not get away, round %i", async () => {
+    await start(place, racing);
+    const result = await stopWatched(host, "--yes");
+    await expectStopped(host, result, { outcomes: outcomesIn(place, racing, ({ outcome }) => outcome) });
     await expectAftermath(host, result.report);
   });
+});
+
+// kernel commit b69bb476dee9: a fork can race the kill of a cgroup
+describe.each(everywhere)("a fork storm that grows, a unit of %s", (manager) => {
+  async function stopStorm(...options: string[]): Promise<void> {
+    if (manager === "own manager") await startAccountManager(host);
+    // The kernel counts the account's processes over all hosts of a machine, so that it may not come to its own limit.
+    const result = await stopAmid(host, { manager, name: "201", temper: "storm" }, moreProcesses(100), ...options);
+    await expectStopped(host, result, { outcomes: { [sessionUnit("201")]: "killed" } });
+    expect(rowOf(result.report, sessionUnit("201")).processes).toBeGreaterThanOrEqual(100);
+    await expectAftermath(host, result.report);
+  }
+
+  test.each(rounds())("is ended whole, round %i", () => stopStorm("--force"));
+
+  test("is ended whole after a grace in which it grew on", () => stopStorm());
+});
+
+// The end of its own, on which whoever runs these tests relies.
+test("a fork storm that nobody stops ends after its seconds", async () => {
+  const storm = `${tempersOnHost}/storm ${countersOnHost}/202 6`;
+  const asAccount = "setpriv --reuid=ai-tools --regid=ai-tools --clear-groups setsid --fork";
+  const counts = await host.sh(`set -- /proc/[0-9]*; before=$#; ${asAccount} ${storm} </dev/null >/dev/null 2>&1
+    sleep 3; set -- /proc/[0-9]*; echo $(($# - before)); sleep 12; pgrep -c -x storm; true`);
+  const [during = 0, after] = counts.trim().split("\n").map(Number);
+  expect(during).toBeGreaterThan(50);
+  expect(after).toBe(0);
 });
 
 // measured: a process that hops survived one-by-one kills 38 of 60 times
@@ -163,4 +199,39 @@ test("a background child of a tool call that lives on at PID 1 goes with its ses
   const result = await stopWatched(host, "--force", "--yes");
   await expectStopped(host, result);
   await expectAftermath(host, result.report);
+});
+
+describe("a session with a terminal of its own of which only the leader was hit", () => {
+  // gemini-cli 20941
+  test.each([["--force"], []])(
+    "is ended with its terminal's whole session, and what left that: %s",
+    async (...options) => {
+      const count = (name: string) => `${tempersOnHost}/deaf ${countersOnHost}/${name} 120`;
+      const unit = "ai-tools-claude-code-411.service";
+      const work = `(${count("412")}) & (setsid ${count("413")}) & exec ${count("411")}`;
+      const terminal = host.terminal([
+        ...["systemd-run", "--pty", "--quiet", "--collect", "--uid=ai-tools", "--gid=ai-tools"],
+        ...[`--slice=user-${uid}.slice`, `--unit=${unit}`, "-p", "KillMode=process", "sh", "-c", work],
+      ]);
+      await eventually("all three count", async () => (await running(host)).length === bystanders.length + 3);
+      const [leader, behind, apart] = await Promise.all(["411", "412", "413"].map((name) => sessionOf(name)));
+      expect(leader).toEqual({ session: leader?.pid, terminal: expect.stringMatching(/^pts\//), pid: leader?.pid });
+      expect(behind).toMatchObject({ session: leader?.pid, terminal: leader?.terminal });
+      expect(apart).toMatchObject({ session: apart?.pid, terminal: "?" });
+      await host.sh(`kill -KILL ${leader?.pid}`);
+      await terminal.exit;
+      expect(await running(host)).toEqual(["412", "413", ...bystanders]);
+      const result = await stopWatched(host, "--yes", ...options);
+      await expectStopped(host, result, { outcomes: { [unit]: "killed" } });
+      await expectAftermath(host, result.report);
+    },
+  );
+
+  /** As `ps` tells: the number of the session's leader and the terminal. */
+  async function sessionOf(payload: string): Promise<{ pid: number; session: number; terminal: string }> {
+    const [counter] = await countersOf(host, payload);
+    const pid = counter?.pid ?? 0;
+    const [session, terminal = ""] = (await host.sh(`ps -o sid=,tty= -p ${pid}`)).trim().split(/\s+/);
+    return { pid, session: Number(session), terminal };
+  }
 });

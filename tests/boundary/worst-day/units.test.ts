@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 
 import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { startAccountManager } from "../../../src/tooling/tempers/payloads.ts";
-import { expectAftermath, expectStopped, freshHost, stopWatched } from "../kit/aftermath.ts";
+import { bystanders, expectAftermath, expectStopped, freshHost, measured, stopWatched } from "../kit/aftermath.ts";
 import { countersOf, eventually, running } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
 import { counts, expectManagerBack, managers, runsUnit, sessionUnit, startUnit } from "../kit/units.ts";
@@ -54,95 +54,136 @@ describe.each(managers)("a unit of %s that shall not be killed is killed", (mana
   });
 });
 
-describe("a unit of the account's own manager that comes again by itself does not", () => {
-  const run = runsUnit("own manager");
-  const command = (name: string) => `${tempersOnHost}/deaf ${countersOnHost}/${name} 60`;
+/** With a grace it is one that ends when it is asked to: what comes again in the grace is a newcomer, which nobody asks. */
+const ways = [
+  ["at once", ["--force"], "deaf"],
+  ["with a grace", [], "polite"],
+] as const;
 
-  test.each([
-    // claude-code 25963
-    [
-      "Restart=always",
-      `${run} --unit=lab-again -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command("3211")}`,
-    ],
-    ["Restart=always after a while", `${run} --unit=lab-again -p Restart=always -p RestartSec=2 ${command("3211")}`],
-    [
-      "a timer",
-      `${run} --unit=lab-again --on-active=0 --on-unit-inactive=100ms --timer-property=AccuracySec=1ms ${command("3211")}`,
-    ],
-    ["a path that exists", `${run} --unit=lab-again --path-property=PathExists=/ ${command("3211")}`],
-    [
-      "a socket, and a session that connects to it all the time",
-      `${run} --unit=lab-again --socket-property=ListenStream=/run/user/${uid}/lab-again ${command("3211")}
-       ${run} --unit=lab-poker -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 python3 -c '
+describe.each(ways)(
+  "a unit of the account's own manager that comes again by itself does not, %s:",
+  (_, options, temper) => {
+    const run = runsUnit("own manager");
+    const command = (name: string) => `${tempersOnHost}/${temper} ${countersOnHost}/${name} 60`;
+
+    test.each([
+      // claude-code 25963
+      [
+        "Restart=always",
+        `${run} --unit=lab-again -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command("3211")}`,
+      ],
+      ["Restart=always after a while", `${run} --unit=lab-again -p Restart=always -p RestartSec=2 ${command("3211")}`],
+      [
+        "a timer",
+        `${run} --unit=lab-again --on-active=0 --on-unit-inactive=100ms --timer-property=AccuracySec=1ms ${command("3211")}`,
+      ],
+      ["a path that exists", `${run} --unit=lab-again --path-property=PathExists=/ ${command("3211")}`],
+      [
+        "a socket, and a session that connects to it all the time",
+        `${run} --unit=lab-again --socket-property=ListenStream=/run/user/${uid}/lab-again ${command("3211")}
+       ${run} --unit=lab-poker -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${pokes(`/run/user/${uid}/lab-again`)}`,
+      ],
+      [
+        "what it runs when something else has ended",
+        `${run} --unit=lab-again -p RemainAfterExit=no --property=ExecStopPost="${command("3219")}" ${command("3211")}`,
+      ],
+    ])("%s", async (_, script) => {
+      await host.sh(script);
+      await counts(host, "3211");
+      const { code, report } = await stopWatched(host, ...options, "--yes");
+      expect(code).toBe(0);
+      await expectManagerBack(host, report);
+      await new Promise((done) => setTimeout(done, patience));
+      expect(await running(host)).toEqual([...bystanders]);
+      await expectAftermath(host, report);
+    });
+  },
+);
+
+/** A command that connects to a socket all the time, whoever listens there. */
+function pokes(socket: string): string {
+  return `python3 -c '
 import socket, time
 while True:
     try:
-        s = socket.socket(socket.AF_UNIX); s.connect("/run/user/${uid}/lab-again")
+        s = socket.socket(socket.AF_UNIX); s.connect("${socket}")
     except OSError: pass
-    time.sleep(0.05)'`,
-    ],
-    [
-      "what it runs when something else has ended",
-      `${run} --unit=lab-again -p RemainAfterExit=no --property=ExecStopPost="${command("3219")}" ${command("3211")}`,
-    ],
-  ])("%s", async (_, script) => {
-    await host.sh(script);
-    await counts(host, "3211");
-    const { code, report } = await stopWatched(host, "--force", "--yes");
-    expect(code).toBe(0);
-    await expectManagerBack(host, report);
-    await new Promise((done) => setTimeout(done, patience));
-    expect(await running(host)).toHaveLength(4);
-    await expectAftermath(host, report);
-  });
-});
+    time.sleep(0.05)'`;
+}
 
-describe("a unit that PID 1 starts again is told of, or the stop does not call it done", () => {
-  const command = `${tempersOnHost}/deaf ${countersOnHost}/3221 60`;
-  const inSlice =
-    "systemd-run --quiet --uid=ai-tools --slice=user-$(id -u ai-tools).slice --unit=ai-tools-claude-code-3221";
-  const clear = `systemctl stop --no-block 'ai-tools-claude-code-3221.*' 'lab-again.*' 2>/dev/null
-    systemctl kill -s KILL ai-tools-claude-code-3221.service lab-again.service 2>/dev/null
+describe.each(ways)(
+  "a unit that PID 1 starts again is told of, or the stop does not call it done, %s:",
+  (_, options, temper) => {
+    const command = `${tempersOnHost}/${temper} ${countersOnHost}/3221 60`;
+    const unit = sessionUnit("3221");
+    const inSlice = `${runsUnit("PID 1")} --unit=${unit}`;
+    const clear = `systemctl stop --no-block 'ai-tools-claude-code-3221.*' 'lab-again.*' 2>/dev/null
+    systemctl kill -s KILL ${unit} lab-again.service lab-poker.service 2>/dev/null
     rm -f /etc/systemd/system/lab-again.*; systemctl daemon-reload; systemctl reset-failed; true`;
 
-  async function startAgain(script: string): Promise<void> {
-    await host.sh(script);
-    await counts(host, "3221");
-  }
+    async function startAgain(script: string): Promise<void> {
+      await host.sh(script);
+      await counts(host, "3221");
+    }
 
-  test.each([
-    ["at once, without end", `${inSlice} -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command}`],
-    ["at once, until its limit", `${inSlice} -p Restart=always -p RestartSec=0 ${command}`],
-    ["after 2 s, whatever happened", `${inSlice} -p Restart=always -p RestartSec=2 ${command}`],
-    ["after 2 s, since it was killed", `${inSlice} -p Restart=on-failure -p RestartSec=2 ${command}`],
-    [
-      "after 2 s, outside the slice, User=",
-      `systemd-run --quiet --uid=ai-tools --unit=lab-again -p Restart=always -p RestartSec=2 ${command}`,
-    ],
-    [
-      "after 2 s, outside the slice, of root's that changes to the account",
-      `systemd-run --quiet --unit=lab-again -p Restart=always -p RestartSec=2 setpriv --reuid=ai-tools --regid=ai-tools --clear-groups ${command}`,
-    ],
-    [
-      "by a timer, 2 s after it ended",
-      `${inSlice} --on-active=0 --on-unit-inactive=2 --timer-property=AccuracySec=1ms ${command}`,
-    ],
-    ["by a path that exists", `${inSlice} --path-property=PathExists=/ ${command}`],
-  ])("%s", async (_, script) => {
-    await startAgain(script);
-    const { code, report } = await stopWatched(host, "--force", "--yes");
-    const said = [...report.hints, ...report.remarks].filter((text) =>
-      /ai-tools-claude-code-3221|lab-again/.test(text),
-    );
-    await new Promise((done) => setTimeout(done, patience));
-    const back = (await running(host)).includes("3221");
-    await host.sh(clear);
-    if (back) expect({ code, said: said.length }).not.toEqual({ code: 0, said: 0 });
-    if (code !== 0) expect(report.verdict).toMatch(/^(incomplete|reappeared)$/);
-    // The advice that was given holds: with the unit stopped a stop is one.
-    await eventually("it is stopped", async () => !(await running(host)).includes("3221"));
-    const again = await stopWatched(host, "--force", "--yes");
-    expect(again.code).toBe(0);
-    await expectAftermath(host, again.report);
-  });
-});
+    test.each([
+      [
+        "at once, without end",
+        `${inSlice} -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command}`,
+        "comes back",
+      ],
+      ["at once, until its limit", `${inSlice} -p Restart=always -p RestartSec=0 ${command}`, "may come back"],
+      ["after 2 s, whatever happened", `${inSlice} -p Restart=always -p RestartSec=2 ${command}`, "comes back"],
+      [
+        "after 2 s, since it was killed",
+        `${inSlice} -p Restart=on-failure -p RestartSec=2 ${command}`,
+        "may come back",
+      ],
+      [
+        "after 2 s, outside the slice, User=",
+        `systemd-run --quiet --uid=ai-tools --unit=lab-again -p Restart=always -p RestartSec=2 ${command}`,
+        "comes back",
+      ],
+      [
+        "after 2 s, outside the slice, of root's that changes to the account",
+        `systemd-run --quiet --unit=lab-again -p Restart=always -p RestartSec=2 setpriv --reuid=ai-tools --regid=ai-tools --clear-groups ${command}`,
+        "comes back",
+      ],
+      [
+        "by a timer, 2 s after it ended",
+        `${inSlice} --on-active=0 --on-unit-inactive=2 --timer-property=AccuracySec=1ms ${command}`,
+        "comes back",
+      ],
+      ["by a path that exists", `${inSlice} --path-property=PathExists=/ ${command}`, "may come back"],
+      [
+        "by a socket that an operator connects to all the time",
+        `${inSlice} --socket-property=ListenStream=/run/lab/again ${command}
+       systemd-run --quiet --collect --uid=olga --unit=lab-poker ${pokes("/run/lab/again")}`,
+        "may come back",
+      ],
+    ])("%s", async (_, script, wanted) => {
+      await startAgain(script);
+      const { code, report } = await stopWatched(host, ...options, "--yes");
+      const said = [...report.hints, ...report.remarks].filter((text) => names.test(text));
+      await new Promise((done) => setTimeout(done, patience));
+      const back = (await running(host)).includes("3221");
+      await host.sh(clear);
+      measured("comes again", { code, verdict: report.verdict, said: said.length, back });
+      if (wanted === "comes back") expect(back).toBe(true);
+      if (back) expect({ code, said: said.length }).not.toEqual({ code: 0, said: 0 });
+      if (code !== 0) {
+        expect(report.verdict).toMatch(/^(incomplete|reappeared)$/);
+        const alive = report.rows.filter(({ outcome }) => outcome === "alive" || outcome === "reappeared");
+        expect(JSON.stringify([alive, report.survivors]), "the unit is named").toMatch(names);
+      }
+      // The advice that was given holds: with the unit stopped a stop is one.
+      await eventually("it is stopped", async () => !(await running(host)).includes("3221"));
+      const again = await stopWatched(host, "--force", "--yes");
+      expect(again.code).toBe(0);
+      await expectAftermath(host, again.report);
+    });
+  },
+);
+
+/** Units that PID 1 starts again here. */
+const names = /ai-tools-claude-code-3221|lab-again/;
