@@ -58,6 +58,12 @@ export function parseStatus(text: string): ProcessStatus | undefined {
   };
 }
 
+/** Whether `/proc/PID/status` has CAP_SYS_PTRACE (bit 19, capabilities(7)) among the effective ones; false when nobody can tell. */
+export function hasPtraceCapability(text: string): boolean {
+  const low = Number.parseInt((field(text, "CapEff") ?? "").slice(-8), 16);
+  return (low & (1 << 19)) !== 0;
+}
+
 /** Start time in clock ticks since boot (field 22) and terminal device (field 7) of `/proc/PID/stat`, after the last `)`. */
 export function parseStat(text: string): { startTicks: number; terminal: number } | undefined {
   const end = text.lastIndexOf(")");

@@ -101,6 +101,14 @@ describe("finding the slice", () => {
     ["a user namespace", [proc, unified], { "/proc/self/uid_map": "0 1000 1\n" }, "user namespace"],
     ["an unreadable uid map", [proc, unified], { "/proc/self/uid_map": EIO }, "errno 5"],
     ["/proc with subset=pid", [`${proc},subset=pid`, unified], {}, "subset=pid"],
+    ...["1", "noaccess", "2", "invisible", "4", "ptraceable", "5"].map(
+      (value): [string, string[], Record<string, string>, string] => [
+        `/proc with hidepid=${value} and without the capability to see all the same`,
+        [`${proc},gid=26,hidepid=${value}`, unified],
+        { "/proc/self/status": `${statusText({ pid: 400, uids: [0, 0, 0, 0] })}CapEff:\t000001fffff7ffff\n` },
+        `hidepid=${value}, and the helper has no CAP_SYS_PTRACE`,
+      ],
+    ),
     ["no cgroup v2", [proc], {}, "no whole cgroup v2"],
     [
       "only a part of the hierarchy",
@@ -111,6 +119,13 @@ describe("finding the slice", () => {
     ["unreadable mounts", [], { "/proc/self/mountinfo": EIO }, "errno 5"],
   ])("a helper that sees only part of the host gets no slice but a reason: %s", (_name, mounts, changes, reason) => {
     expect(findSlice(wholeHost(mounts, changes), 990)).toContain(reason);
+  });
+
+  test("/proc with hidepid hides nothing from a helper with CAP_SYS_PTRACE, and hidepid=0 from none", () => {
+    const able = `${statusText({ pid: 400, uids: [0, 0, 0, 0] })}CapEff:\t000001ffffffffff\n`;
+    sliceOn(wholeHost([`${proc},hidepid=ptraceable`, unified], { "/proc/self/status": able }));
+    sliceOn(wholeHost([`${proc},hidepid=off`, unified]));
+    sliceOn(wholeHost([`${proc},hidepid=0`, unified]));
   });
 
   test("a /proc of another pid namespace is one of them", () => {

@@ -3,7 +3,7 @@
 // ends all of it. Its own files are root's; the account can neither write them nor leave (cgroups(7), Delegation).
 
 import { ENODEV, ENOENT, type Handle, isErrno, type Kernel, type KernelView } from "./kernel.ts";
-import { parseCgroupPath, parseMounts, parsePopulated, parseStatus } from "./proc-files.ts";
+import { hasPtraceCapability, parseCgroupPath, parseMounts, parsePopulated, parseStatus } from "./proc-files.ts";
 
 export interface Slice {
   /** Path inside the hierarchy, e.g. `/user.slice/user-990.slice`, as `/proc/PID/cgroup` prints it. */
@@ -31,7 +31,7 @@ export function findSlice(view: KernelView, uid: number): Slice | string {
   const whole = mounts.filter((mount) => mount.type === "cgroup2" && mount.root === "/");
   const mount = whole.findLast((candidate) => candidate.point.startsWith("/sys/fs/cgroup")) ?? whole.at(-1);
   if (mount === undefined) return "no whole cgroup v2 hierarchy is mounted";
-  const blind = whyBlind(view);
+  const blind = whyBlind(view, proc?.superOptions ?? []);
   if (blind !== undefined) return blind;
   const path = `/user.slice/user-${uid}.slice`;
   const slice: Slice = {
@@ -45,8 +45,11 @@ export function findSlice(view: KernelView, uid: number): Slice | string {
   return slice;
 }
 
-/** A helper in a namespace of its own would report that nothing is running; undefined when it sees the whole host. */
-function whyBlind(view: KernelView): string | undefined {
+/**
+ * A helper in a namespace of its own, or from which `/proc` hides processes (proc(5), hidepid), would report that nothing
+ * is running; undefined when it sees the whole host.
+ */
+function whyBlind(view: KernelView, procOptions: readonly string[]): string | undefined {
   const init = view.readText("/proc/1/cgroup");
   if (isErrno(init)) return `/proc/1/cgroup cannot be read (errno ${init})`;
   if (parseCgroupPath(init) !== "/init.scope") return "process 1 is not the host's systemd (not in /init.scope)";
@@ -54,6 +57,10 @@ function whyBlind(view: KernelView): string | undefined {
   const own = view.readText("/proc/self/status");
   if (isErrno(own)) return `/proc/self/status cannot be read (errno ${own})`;
   if (parseStatus(own)?.pidNamespaces !== 1) return "the helper runs in a pid namespace of its own";
+  // With the capability everything is shown; without it the members of `gid=` see all, and with `ptraceable` nobody does.
+  const hiding = procOptions.find((option) => /^hidepid=(?!(0|off)$)/.test(option));
+  if (hiding !== undefined && !hasPtraceCapability(own))
+    return `/proc is mounted with ${hiding}, and the helper has no CAP_SYS_PTRACE`;
   const map = view.readText("/proc/self/uid_map");
   if (isErrno(map)) return map === ENOENT ? undefined : `/proc/self/uid_map cannot be read (errno ${map})`;
   if (map.trim().split(/\s+/).join(" ") !== "0 0 4294967295") return "the helper runs in a user namespace of its own";

@@ -40,6 +40,10 @@ describe("exit 5, nothing touched, recorded, and how to do it by hand, where", (
       "/proc shows processes only",
       `exec unshare --mount sh -c 'mount -t proc -o subset=pid proc /proc && exec ${helper} --force --yes'`,
     ],
+    ...["ptraceable", "invisible,gid=26"].map((hidden) => [
+      `/proc is mounted with hidepid=${hidden}, and the caller took CAP_SYS_PTRACE away`,
+      `exec unshare --mount sh -c 'mount -t proc -o hidepid=${hidden} proc /proc && exec setpriv --bounding-set=-sys_ptrace ${helper} --force --yes'`,
+    ]),
     [
       "no cgroup v2 hierarchy is mounted",
       `exec unshare --mount sh -c 'umount -l /sys/fs/cgroup && exec ${helper} --force --yes'`,
