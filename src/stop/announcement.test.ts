@@ -93,6 +93,10 @@ describe("another stop", () => {
       (host) => void host.files.set("/proc/300/status", statusText({ pid: 300, state: "Z (zombie)" })),
     ],
     ["somebody else by now", (host) => place(host, { pid: 300, startTicks: 8, ...asRoot })],
+    [
+      "standing still (stopped, frozen, in D) since long",
+      (host) => void host.files.set("/proc/uptime", `${limits.stopAtMostMs / 1_000 + 1}.00 1.00\n`),
+    ],
     ["this one itself", (host) => void host.directories.set(directory, ["400-9"])],
     [
       "not an entry",
@@ -104,6 +108,12 @@ describe("another stop", () => {
     const host = twoStops();
     changes(host);
     expect(isAnotherStopRunning(host)).toBe(false);
+  });
+
+  test("runs as long as its limits allow", () => {
+    const host = twoStops();
+    host.files.set("/proc/uptime", `${limits.stopAtMostMs / 1_000 - 1}.00 1.00\n`);
+    expect(isAnotherStopRunning(host)).toBe(true);
   });
 
   test("runs where its leader's thread has exited and another lives", () => {

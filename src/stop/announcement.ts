@@ -5,7 +5,7 @@
 import { isDead, readStatus, startTicksOf } from "./census.ts";
 import { EEXIST, type Errno, type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
-import { decimal } from "./proc-files.ts";
+import { decimal, parseUptimeTicks } from "./proc-files.ts";
 import { chmodPath, runProgram } from "./programs.ts";
 
 const runDirectory = "/run/ai-tools";
@@ -14,6 +14,8 @@ const restoreNote = `${stopDirectory}/restore-wanted`;
 const restoringPath = `${stopDirectory}/restoring`;
 /** Its size is the number of stops since boot, so that no raise is lost between two that write at once. */
 const counterPath = `${stopDirectory}/count`;
+/** A clock tick, as /proc counts (100 a second on every architecture that systemd runs on). */
+const msPerTick = 10;
 export const lastStopPath = `${runDirectory}/last-stop.json`;
 
 /** This stop, as others see it, and whether it was alone when it began. */
@@ -83,7 +85,11 @@ function parseHelper(text: string): Helper | undefined {
   return pid === undefined || startTicks === undefined || more !== undefined ? undefined : { pid, startTicks };
 }
 
+/** Not one that stands still (stopped, frozen, in D): it would keep the manager away for ever. */
 function isHelperAlive(host: Host, { pid, startTicks }: Helper): boolean {
+  const uptime = host.readText("/proc/uptime");
+  const nowTicks = isErrno(uptime) ? undefined : parseUptimeTicks(uptime);
+  if (nowTicks !== undefined && nowTicks - startTicks > limits.stopAtMostMs / msPerTick) return false;
   const status = readStatus(host, pid);
   if (typeof status === "string") return status === "unreadable";
   const start = startTicksOf(host, pid);

@@ -2,7 +2,7 @@
 // Projects, for display: PID 1's word for its units, the account's word marked as such, and unknown for the rest.
 
 import { describe, expect, test } from "vitest";
-import { askAgainWhatReturns, attribute } from "./attribution.ts";
+import { askWhatReturns, attribute } from "./attribution.ts";
 import { HandMadeHost, type Program } from "./hand-made-host.fixture.ts";
 import { censusOf, found, scopeOf, slicePath } from "./hand-made-processes.fixture.ts";
 import { EACCES, EAGAIN } from "./kernel.ts";
@@ -43,7 +43,7 @@ describe("a unit of PID 1", () => {
       [session]: { path: "/srv/shop", byAccount: false },
     });
     expect(host.commandLines).toEqual([
-      `/usr/bin/systemctl show --property=Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy -- ${session}`,
+      `/usr/bin/systemctl show --property=Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy,Slice,SubState -- ${session}`,
     ]);
   });
 
@@ -195,9 +195,47 @@ describe("what a unit comes back by", () => {
   test("is asked once more where PID 1 was too slow, and no answer is told", async () => {
     const rows = rowsOf(scopeOf(), censusOf([found({ pid: 20, cgroup: stray })]));
     const late = answering({ code: 0, output: `${unit}Restart=always\nUser=ai-tools\n` });
-    expect(await askAgainWhatReturns(late, rows)).toEqual([expect.stringMatching(/Restart=always/)]);
-    expect(await askAgainWhatReturns(answering("hangs"), rows)).toEqual([
-      expect.stringMatching(/^PID 1 did not say .*TriggeredBy respawner\.service$/),
+    expect(await askWhatReturns(late, scopeOf(), rows, false)).toEqual([expect.stringMatching(/Restart=always/)]);
+    expect(await askWhatReturns(answering("hangs"), scopeOf(), rows, false)).toEqual([
+      expect.stringMatching(/^PID 1 did not say .*TriggeredBy respawner\.service '\*\.service'$/),
     ]);
+  });
+});
+
+describe("a unit of the account's without a process", () => {
+  const ask = (blocks: string[], answered = true) =>
+    askWhatReturns(answering({ code: 0, output: blocks.join("\n\n") }), scopeOf(), [], answered);
+  const waiting = "SubState=auto-restart\nRestart=always";
+
+  test.each(["User=ai-tools", "User=990", "User=\nSlice=user-990.slice"])(
+    "is told of where PID 1 waits to start it again: %j",
+    async (whose) => {
+      expect(await ask([`Id=a.service\n${waiting}\n${whose}`])).toEqual([
+        "PID 1 may start a.service again (Restart=always). To prevent it, as root: systemctl stop a.service",
+      ]);
+    },
+  );
+
+  test("is told of where a timer, a socket or a path starts it", async () => {
+    expect(await ask(["Id=a.service\nUser=ai-tools\nSubState=dead\nRestart=no\nTriggeredBy=a.timer"])).toEqual([
+      "PID 1 may start a.service again by a.timer. To prevent it, as root: systemctl stop a.timer",
+    ]);
+  });
+
+  test.each([
+    ["somebody else's", `Id=a.service\n${waiting}\nUser=olga\nSlice=user-1000.slice`],
+    ["root's", `Id=a.service\n${waiting}\nUser=\nSlice=system.slice`],
+    ["one that stays ended", "Id=a.service\nSubState=failed\nRestart=always\nUser=ai-tools"],
+    ["the account's manager", `Id=user@990.service\n${waiting}\nUser=990\nSlice=user-990.slice`],
+    ["one whose name is no word for a shell", `Id=a b;c.service\n${waiting}\nUser=ai-tools`],
+  ])("is not told of where it is %s", async (_what, block) => {
+    expect(await ask([block])).toEqual([]);
+  });
+
+  test("that the table had is told of once", async () => {
+    const rows = rowsOf(scopeOf(), censusOf([found({ pid: 20, cgroup: `${slicePath}/a.service` })]));
+    const host = answering({ code: 0, output: `Id=a.service\n${waiting}\nUser=ai-tools\n` });
+    expect(await askWhatReturns(host, scopeOf(), rows, true)).toEqual([]);
+    expect(await askWhatReturns(host, scopeOf(), rows, false)).toHaveLength(1);
   });
 });

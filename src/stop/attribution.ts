@@ -2,6 +2,7 @@
 // Which project a session works in, for display only: PID 1's record for units of PID 1, the link that the account chose
 // for units of its own manager. The account's manager is never asked: asking starts it.
 
+import type { Scope } from "./census.ts";
 import { accountName } from "./identity.ts";
 import { type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
@@ -26,7 +27,10 @@ export async function attribute(host: Host, rows: readonly Row[]): Promise<Attri
     if (row.owner === "account") row.project = { path: oldestDirectory(host, row), byAccount: true };
   }
   const asked = unitsOfInit(rows);
-  const records = await askInit(host, asked);
+  const records = await askInit(
+    host,
+    asked.map((row) => row.unit),
+  );
   for (const row of asked) {
     const directory = records?.get(row.unit)?.directory;
     if (directory !== undefined && row.kind !== "stray") row.project = { path: directory, byAccount: false };
@@ -34,15 +38,35 @@ export async function attribute(host: Host, rows: readonly Row[]): Promise<Attri
   return { answered: records !== undefined, hints: records === undefined ? [] : restartHints(asked, records) };
 }
 
-/** The second try, after the verdict, where PID 1 was too slow before; no answer is a hint as well. */
-export async function askAgainWhatReturns(host: Host, rows: readonly Row[]): Promise<string[]> {
+/**
+ * After the verdict: what PID 1 starts again though no process of it was there (a service that waits for its restart, its
+ * timer, its socket), and, where it was too slow before, what of the rows. No answer is a hint as well.
+ */
+export async function askWhatReturns(
+  host: Host,
+  { identity, slice }: Scope,
+  rows: readonly Row[],
+  answered: boolean,
+): Promise<string[]> {
   const asked = unitsOfInit(rows);
-  const records = await askInit(host, asked);
-  if (records !== undefined) return restartHints(asked, records);
-  const units = asked.map((row) => row.unit).slice(0, 5);
-  return [
-    `PID 1 did not say whether it starts units again. To see, as root: systemctl show -p Restart,TriggeredBy ${units.join(" ")}`,
-  ];
+  const all = "*.service";
+  const records = await askInit(host, [...(answered ? [] : asked.map((row) => row.unit)), all]);
+  if (records === undefined) {
+    const units = [...asked.map((row) => row.unit).slice(0, 5), `'${all}'`].join(" ");
+    return [
+      `PID 1 did not say whether it starts units again. To see, as root: systemctl show -p Restart,TriggeredBy ${units}`,
+    ];
+  }
+  const own = slice.path.slice(slice.path.lastIndexOf("/") + 1);
+  const users = [accountName, String(identity.uid)];
+  const hints = answered ? [] : restartHints(asked, records);
+  for (const [unit, record] of records) {
+    const isPlumbing = /^(user|user-runtime-dir)@/.test(unit);
+    if (isPlumbing || !plainUnitName.test(unit) || asked.some((row) => row.unit === unit)) continue;
+    if (!users.includes(record.user) && record.slice !== own) continue;
+    hints.push(...hintsOf(unit, { ...record, restart: record.waitsForRestart ? record.restart : "no" }));
+  }
+  return hints.slice(0, limits.named);
 }
 
 function unitsOfInit(rows: readonly Row[]): Row[] {
@@ -53,17 +77,18 @@ function restartHints(rows: readonly Row[], records: ReadonlyMap<string, UnitRec
   const hints: string[] = [];
   for (const row of rows) {
     const record = records.get(row.unit);
-    if (record === undefined || !isOfAccount(row, record)) continue;
-    if (record.restart !== "no") {
-      hints.push(
-        `PID 1 may start ${row.unit} again (Restart=${record.restart}). To prevent it, as root: systemctl stop ${row.unit}`,
-      );
-    }
-    for (const trigger of record.triggers) {
-      hints.push(`PID 1 may start ${row.unit} again by ${trigger}. To prevent it, as root: systemctl stop ${trigger}`);
-    }
+    if (record !== undefined && isOfAccount(row, record)) hints.push(...hintsOf(row.unit, record));
   }
   return hints;
+}
+
+function hintsOf(unit: string, { restart, triggers }: UnitRecord): string[] {
+  const again = `PID 1 may start ${unit} again`;
+  const prevent = "To prevent it, as root: systemctl stop";
+  return [
+    ...(restart === "no" ? [] : [`${again} (Restart=${restart}). ${prevent} ${unit}`]),
+    ...triggers.map((trigger) => `${again} by ${trigger}. ${prevent} ${trigger}`),
+  ];
 }
 
 /** A stray may sit in the unit of somebody else's daemon (cron's, say): that one is not for a stop to advise against. */
@@ -80,6 +105,9 @@ interface UnitRecord {
   /** `User=`, empty for root. */
   user: string;
   mainPid: number | undefined;
+  slice: string;
+  /** It has ended, and PID 1 waits before it starts it again. */
+  waitsForRestart: boolean;
   /** Timers, sockets and paths that start it. */
   triggers: string[];
 }
@@ -90,12 +118,12 @@ function oldestDirectory(host: Host, row: Row): string | undefined {
   return isErrno(link) ? undefined : link;
 }
 
-/** One query to PID 1 for all units, with its limit; undefined where it gave no answer. */
-async function askInit(host: Host, rows: readonly Row[]): Promise<Map<string, UnitRecord> | undefined> {
+/** One query to PID 1 for all units or patterns, with its limit; undefined where it gave no answer. */
+async function askInit(host: Host, units: readonly string[]): Promise<Map<string, UnitRecord> | undefined> {
   const answer = new Map<string, UnitRecord>();
-  if (rows.length === 0) return answer;
-  const properties = "Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy";
-  const query = [systemctlPath, "show", `--property=${properties}`, "--", ...rows.map((row) => row.unit)];
+  if (units.length === 0) return answer;
+  const properties = "Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy,Slice,SubState";
+  const query = [systemctlPath, "show", `--property=${properties}`, "--", ...units];
   const ran = await runProgram(host, query, host.nowMs() + limits.attributionMs);
   if (ran.kind !== "ended") return undefined;
   for (const block of ran.output.split("\n\n")) {
@@ -107,6 +135,8 @@ async function askInit(host: Host, rows: readonly Row[]): Promise<Map<string, Un
       restart: /^[a-z-]+$/.test(restart) ? restart : "no",
       user: value("User"),
       mainPid: decimal(value("MainPID")) || undefined,
+      slice: value("Slice"),
+      waitsForRestart: value("SubState") === "auto-restart",
       triggers: value("TriggeredBy")
         .split(" ")
         .filter((name) => plainUnitName.test(name)),

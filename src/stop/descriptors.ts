@@ -98,6 +98,18 @@ export function readWhole(fd: number, limitBytes: number): string | Errno {
   }
 }
 
+/** Reads whole lines until end of file or until so many bytes are read; what follows is left out. */
+export function readLines(fd: number, cutAfterBytes: number): string | Errno {
+  let text = "";
+  while (text.length < cutAfterBytes) {
+    const count = os.read(fd, buffer, 0, buffer.byteLength);
+    if (count < 0) return -count;
+    if (count === 0) return text;
+    text += decode(count);
+  }
+  return text.slice(0, text.lastIndexOf("\n") + 1);
+}
+
 /** Reads what is there now: "" for nothing yet, undefined for end of file or an error. */
 export function readAvailable(fd: number): string | undefined {
   const count = os.read(fd, buffer, 0, buffer.byteLength);

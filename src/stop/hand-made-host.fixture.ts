@@ -117,10 +117,12 @@ export class HandMadeHost implements Host {
     return Date.UTC(2026, 0, 2, 3, 4, 5) + this.clockMs;
   }
 
-  readText(path: string): string | Errno {
+  readText(path: string, cutAfter = Infinity): string | Errno {
     this.reads.push(path);
     this.onRead(path);
-    return currently(this.files.get(path)) ?? ENOENT;
+    const text = currently(this.files.get(path)) ?? ENOENT;
+    if (typeof text === "number" || text.length <= cutAfter) return text;
+    return text.slice(0, text.lastIndexOf("\n", cutAfter) + 1);
   }
 
   list(path: string): string[] | Errno {

@@ -77,9 +77,10 @@ export interface KernelView {
   wallClockMs(): number;
   /**
    * The whole text of a file, one character per byte (so that no byte is lost or mangled). Read until end of file,
-   * since the files of procfs and cgroupfs have size 0.
+   * since the files of procfs and cgroupfs have size 0. `cutAfter`: of a file whose length others decide only the whole
+   * lines of so many bytes; without it such a file is EIO.
    */
-  readText(path: string): string | Errno;
+  readText(path: string, cutAfter?: number): string | Errno;
   /** The names in a directory, without `.` and `..`, in no order. A name that is not UTF-8 does not open again. */
   list(path: string): string[] | Errno;
   readLink(path: string): string | Errno;

@@ -27,6 +27,8 @@ export const limits = {
   restoreMs: 8_000,
   /** Looking once more after the restore. */
   finalLookMs: 2_000,
+  /** Longer than this no stop is at work; an entry that is older belongs to a helper that stands still. */
+  stopAtMostMs: 180_000,
   /** Opening the record of the last stop to readers, where the caller's umask had closed it. */
   openRecordMs: 250,
   /** Waiting for the recorder, and handing over the report: together at most as long as the second. */
@@ -71,6 +73,8 @@ export const limits = {
   nameCharacters: 120,
   /** Bytes read of one file of procfs or cgroupfs. */
   fileBytes: 4 * 1024 * 1024,
+  /** Bytes read of the list of mounts, which the account can make as long as it likes; those of the boot stand first. */
+  mountBytes: 1024 * 1024,
   /** Threads of one survivor that are looked at for what holds it. */
   tasks: 100,
   /** Entries of the passwd home that are checked for their owner before the user manager may read them. */

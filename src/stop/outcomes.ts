@@ -68,7 +68,7 @@ function judge({ kill, force }: Evidence, seen: Seen, row: Row, isNew = false): 
   if (seen.left === undefined) return killed(` after the grace of ${grace}`);
   if (seen.left.has(row.key)) return killed(`; it had not ended within the grace of ${grace}`);
   if (seen.newcomers.has(row.key)) return killed("; something new in it came while the stop ran");
-  return { row, outcome: "terminated", reason: "ended by itself after SIGTERM" };
+  return { row, outcome: "terminated", reason: "ended within the grace after SIGTERM" };
 }
 
 /** What PID 1 starts, as root, when the last of a user's units has ended: nothing of the account. */

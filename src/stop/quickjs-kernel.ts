@@ -14,6 +14,7 @@ import {
   O_NOCTTY,
   O_NOFOLLOW,
   O_NONBLOCK,
+  readLines,
   readWhole,
   writeWhole,
 } from "./descriptors.ts";
@@ -93,10 +94,10 @@ export class QuickjsHost implements k.Host {
     return os.sleepAsync(ms);
   }
 
-  readText(path: string): string | k.Errno {
+  readText(path: string, cutAfter?: number): string | k.Errno {
     const fd = os.open(path, os.O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return -fd;
-    const text = readWhole(fd, limits.fileBytes);
+    const text = cutAfter === undefined ? readWhole(fd, limits.fileBytes) : readLines(fd, cutAfter);
     close(fd);
     return text;
   }

@@ -194,14 +194,14 @@ describe("the report names each outcome", () => {
     const text = renderReport(
       report({
         rows: [
-          outcome({ unit: "a.service" }, "terminated", "ended by itself after SIGTERM"),
+          outcome({ unit: "a.service" }, "terminated", "ended within the grace after SIGTERM"),
           outcome({ unit: "b.service" }, "killed", "SIGKILL; it had not ended within the grace of 10 s"),
           outcome({ unit: "c.service" }, "alive", "survived SIGKILL"),
           outcome({ unit: "d.service" }, "reappeared", "alive again"),
         ],
       }),
     );
-    expect(lineWith(text, "a.service")).toMatch(/^ {2}stopped .*: ended by itself after SIGTERM$/);
+    expect(lineWith(text, "a.service")).toMatch(/^ {2}stopped .*: ended within the grace after SIGTERM$/);
     expect(lineWith(text, "b.service")).toMatch(/^ {2}KILLED .*: SIGKILL; it had not ended/);
     expect(lineWith(text, "c.service")).toMatch(/^ {2}ALIVE .*: survived SIGKILL$/);
     expect(lineWith(text, "d.service")).toMatch(/^ {2}reappeared .*: alive again$/);

@@ -32,9 +32,9 @@ function stoppedHost(): HandMadeHost {
   return host;
 }
 
-async function restoreOn(host: HandMadeHost, withoutNote = false) {
+async function restoreOn(host: HandMadeHost, options = {}) {
   const startMs = host.clockMs;
-  const answer = await clearAndRestore(host, scopeOf(), withoutNote);
+  const answer = await clearAndRestore(host, scopeOf(), options);
   expect(host.clockMs - startMs).toBeLessThanOrEqual(limits.restoreMs + limits.restoreRetryMs + limits.childPollMs);
   return answer;
 }
@@ -67,10 +67,10 @@ describe("the manager comes back", () => {
   test("without a note where none could be left, and with one the note is taken", async () => {
     const host = stoppedHost();
     host.files.delete(note);
-    expect(await restoreOn(host, true)).toMatchObject({ outcome: "restored" });
+    expect(await restoreOn(host, { withoutNote: true })).toMatchObject({ outcome: "restored" });
     expect(starts(host)).toHaveLength(1);
     const noted = stoppedHost();
-    expect(await restoreOn(noted, true)).toMatchObject({ outcome: "restored" });
+    expect(await restoreOn(noted, { withoutNote: true })).toMatchObject({ outcome: "restored" });
     expect([starts(noted).length, noted.files.has(note)]).toEqual([1, false]);
   });
 
@@ -294,13 +294,39 @@ describe("left to another stop", () => {
     expect(await restoreOn(host)).toMatchObject({ outcome: "restored" });
   });
 
-  test("where something lives below the manager, clearing would take it down", async () => {
+  test("that was at work meanwhile, where the manager runs again already or nobody can tell", async () => {
     for (const answer of ["populated 1\n", "", EIO]) {
       const host = stoppedHost();
       host.files.set(managerEvents, answer);
-      expect(await restoreOn(host)).toMatchObject({ outcome: "left-to-another-stop" });
+      expect(await restoreOn(host, { others: true })).toMatchObject({ outcome: "left-to-another-stop" });
       expect(host.commandLines).toEqual([]);
     }
+  });
+
+  // PID 1 may start it for a helper that was killed, or for a login of the account's.
+  test("not where none was at work: a manager that somebody else started goes with what it may have found planted", async () => {
+    const host = stoppedHost();
+    host.files.set(managerEvents, "populated 1\n");
+    host.stats.set(runtime, stat({ kind: "directory", uid: 990 }));
+    host.program = (line) => {
+      if (line === `${systemctl} stop user-runtime-dir@990.service`) host.stats.delete(runtime);
+      return undefined;
+    };
+    expect(await restoreOn(host)).toMatchObject({ outcome: "restored" });
+    expect(host.commandLines).toContain(`${systemctl} stop user-runtime-dir@990.service`);
+    expect(host.files.has(note)).toBe(false);
+  });
+
+  test("that began while the manager came back: it will end it once more, so the note stays for it", async () => {
+    const host = stoppedHost();
+    host.program = (line) => {
+      if (!line.endsWith("start user@990.service")) return undefined;
+      host.directories.set("/run/ai-tools/stop", ["400-9", "300-7"]);
+      place(host, { pid: 300, startTicks: 7, uids: [0, 0, 0, 0] });
+      return undefined;
+    };
+    expect(await restoreOn(host)).toMatchObject({ outcome: "restored" });
+    expect(host.files.has(note)).toBe(true);
   });
 });
 

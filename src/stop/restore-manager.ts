@@ -34,16 +34,24 @@ export function isManagerRunning(host: Host, scope: Scope): boolean {
 
 /**
  * Clears and restores. To be called only when everything is proved to be ended, and after this stop's own entry is gone.
- * One stop at a time does it. `withoutNote`: the manager ran and no note of it could be left.
+ * One stop at a time does it. `withoutNote`: the manager ran and no note of it could be left. `others`: another stop was
+ * at work meanwhile. Only then may a manager that runs already be left alone: whoever else started it (a login of the
+ * account's, PID 1 for a helper that was killed) may have found what a session planted, so clearing ends it.
  */
-export async function clearAndRestore(host: Host, scope: Scope, withoutNote = false): Promise<ManagerReturn> {
+export async function clearAndRestore(
+  host: Host,
+  scope: Scope,
+  { withoutNote = false, others = false } = {},
+): Promise<ManagerReturn> {
   if (isAnotherStopRunning(host)) return answer("left-to-another-stop", "another stop is at work and does it");
   if (!beginRestoring(host)) return answer("left-to-another-stop", "another stop is doing it");
-  const result = isManagerRunning(host, scope)
+  const isLeft = others && isManagerRunning(host, scope);
+  const result = isLeft
     ? answer("left-to-another-stop", "the user manager runs again already")
     : await clearAndRestoreAlone(host, scope, withoutNote);
-  // What was refused is tried again by the next stop.
-  if (result.outcome === "restored" || result.outcome === "not-wanted") removeRestoreNote(host);
+  // What was refused is tried again by the next stop, and one that has begun meanwhile will end the manager once more.
+  const isAnswered = result.outcome === "restored" || result.outcome === "not-wanted";
+  if (isAnswered && !isAnotherStopRunning(host)) removeRestoreNote(host);
   endRestoring(host);
   return result;
 }

@@ -32,6 +32,7 @@ function wholeHost(mounts = [proc, unified], changes: Record<string, string | nu
     "/proc/self/status": statusText({ pid: host.pid, uids: [0, 0, 0, 0] }),
     "/proc/self/uid_map": "         0          0 4294967295\n",
     "/proc/self/mountinfo": `${mounts.join("\n")}\n`,
+    "/proc/loadavg": "0.00 0.00 0.00 1/1 1\n",
     [events]: "populated 1\nfrozen 0\n",
     ...changes,
   };
@@ -62,6 +63,18 @@ describe("finding the slice", () => {
   test("prefers the host's mount to one that somebody made elsewhere", () => {
     const elsewhere = "90 23 0:26 / /mnt/cg rw - cgroup2 none rw";
     expect(sliceOn(wholeHost([proc, unified, elsewhere])).mountPoint).toBe("/sys/fs/cgroup");
+  });
+
+  // The account renames a directory above a mount point of its own: its line then has millions of characters.
+  test("mounts without end after those of the boot hide nothing, and those before them hide no hierarchy that is there", () => {
+    const endless = `95 23 0:40 / /srv/${"\\040".repeat(500_000)} rw - fuse none rw`;
+    expect(sliceOn(wholeHost([proc, unified, endless])).mountPoint).toBe("/sys/fs/cgroup");
+    for (const point of ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]) {
+      const host = wholeHost([proc, endless, unified]);
+      host.stats.set(`${point}/init.scope/cgroup.procs`, stat());
+      expect(sliceOn(host)).toMatchObject({ mountPoint: point, readOnly: false });
+    }
+    expect(findSlice(wholeHost([proc, endless, unified]), 990)).toContain("no whole cgroup v2");
   });
 
   test("a hierarchy that is mounted read-only is told, whether the mount or its file system is", () => {
@@ -101,6 +114,7 @@ describe("finding the slice", () => {
     ["a user namespace", [proc, unified], { "/proc/self/uid_map": "0 1000 1\n" }, "user namespace"],
     ["an unreadable uid map", [proc, unified], { "/proc/self/uid_map": EIO }, "errno 5"],
     ["/proc with subset=pid", [`${proc},subset=pid`, unified], {}, "subset=pid"],
+    ["/proc with subset=pid behind the end of what was read", [unified], { "/proc/loadavg": ENOENT }, "subset=pid"],
     ...["1", "noaccess", "2", "invisible", "4", "ptraceable", "5"].map(
       (value): [string, string[], Record<string, string>, string] => [
         `/proc with hidepid=${value} and without the capability to see all the same`,

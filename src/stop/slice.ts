@@ -3,7 +3,15 @@
 // ends all of it. Its own files are root's; the account can neither write them nor leave (cgroups(7), Delegation).
 
 import { ENODEV, ENOENT, type Handle, isErrno, type Kernel, type KernelView } from "./kernel.ts";
-import { hasPtraceCapability, parseCgroupPath, parseMounts, parsePopulated, parseStatus } from "./proc-files.ts";
+import { limits } from "./limits.ts";
+import {
+  hasPtraceCapability,
+  type Mount,
+  parseCgroupPath,
+  parseMounts,
+  parsePopulated,
+  parseStatus,
+} from "./proc-files.ts";
 
 export interface Slice {
   /** Path inside the hierarchy, e.g. `/user.slice/user-990.slice`, as `/proc/PID/cgroup` prints it. */
@@ -23,13 +31,13 @@ export type SliceWrite = "written" | "absent" | { refused: number };
 
 /** Finds and opens the slice, or says why this helper cannot see the whole host. */
 export function findSlice(view: KernelView, uid: number): Slice | string {
-  const mountinfo = view.readText("/proc/self/mountinfo");
+  const mountinfo = view.readText("/proc/self/mountinfo", limits.mountBytes);
   if (isErrno(mountinfo)) return `/proc/self/mountinfo cannot be read (errno ${mountinfo})`;
   const mounts = parseMounts(mountinfo);
   const proc = mounts.findLast((mount) => mount.point === "/proc");
-  if (proc?.superOptions.includes("subset=pid")) return "/proc is mounted with subset=pid";
-  const whole = mounts.filter((mount) => mount.type === "cgroup2" && mount.root === "/");
-  const mount = whole.findLast((candidate) => candidate.point.startsWith("/sys/fs/cgroup")) ?? whole.at(-1);
+  const isPart = proc?.superOptions.includes("subset=pid") || view.readText("/proc/loadavg") === ENOENT;
+  if (isPart) return "/proc is mounted with subset=pid";
+  const mount = findHierarchy(view, mounts);
   if (mount === undefined) return "no whole cgroup v2 hierarchy is mounted";
   const blind = whyBlind(view, proc?.superOptions ?? []);
   if (blind !== undefined) return blind;
@@ -43,6 +51,23 @@ export function findSlice(view: KernelView, uid: number): Slice | string {
   };
   reopen(view, slice);
   return slice;
+}
+
+/**
+ * Where the whole cgroup v2 hierarchy is mounted. The list of mounts may have been cut before its line: then it is where
+ * systemd mounts it, if PID 1's scope is there.
+ */
+function findHierarchy(
+  view: KernelView,
+  mounts: readonly Mount[],
+): Pick<Mount, "point" | "options" | "superOptions"> | undefined {
+  const all = mounts.filter((mount) => mount.type === "cgroup2");
+  const whole = all.filter((mount) => mount.root === "/");
+  const mount = whole.findLast((candidate) => candidate.point.startsWith("/sys/fs/cgroup")) ?? whole.at(-1);
+  if (mount !== undefined || all.length > 0) return mount;
+  const usual = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+  const point = usual.find((path) => !isErrno(view.lstat(`${path}/init.scope/cgroup.procs`)));
+  return point === undefined ? undefined : { point, options: [], superOptions: [] };
 }
 
 /**

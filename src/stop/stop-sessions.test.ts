@@ -278,6 +278,29 @@ describe("the user manager", () => {
     expect(results(host)).toContain("manager-restored");
   });
 
+  // A stop that is shortly before this one brings it back meanwhile, and takes its note away.
+  test("that another stop brings back during the grace is noted before it is ended, and comes back", async () => {
+    const host = withManager(hostWith([session]));
+    host.files.set(managerEvents, "populated 0\n");
+    const comesMs = host.clockMs + 3_000;
+    let came = false;
+    host.onRead = () => {
+      if (came || host.clockMs < comesMs) return;
+      came = true;
+      host.files.set(managerEvents, "populated 1\n");
+    };
+    const noted: boolean[] = [];
+    const send = host.signal.bind(host);
+    host.signal = (pid, signal) => {
+      if (signal === SIGKILL) noted.push(host.files.has(restoreNote));
+      return send(pid, signal);
+    };
+    expect(await stopSessions(host, { ...plain, yes: true })).toBe(0);
+    expect(noted).toContain(true);
+    expect(noted).not.toContain(false);
+    expect(host.commandLines.filter((line) => line === startManager)).toHaveLength(1);
+  });
+
   test("stays away where it did not run, also where nothing can be announced", async () => {
     const host = withManager(hostWith([session]));
     host.files.set(managerEvents, "populated 0\n");

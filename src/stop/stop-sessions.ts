@@ -3,7 +3,7 @@
 // below it rests on the kernel alone. No step ends a run early because something unexpected came back.
 
 import { type Announcement, announceStop, wantRestore, wasAnotherStopAtWork, withdrawStop } from "./announcement.ts";
-import { askAgainWhatReturns, attribute } from "./attribution.ts";
+import { askWhatReturns, attribute } from "./attribution.ts";
 import { findCaller } from "./caller.ts";
 import { type Census, emptyCensus, type Found, type Scope, takeCensus } from "./census.ts";
 import { type Answer, askConsent, ignoreSharedKeyboard } from "./consent.ts";
@@ -73,6 +73,8 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
     if (grace.interrupted !== 0) return interruptedInGrace(run, entry, managerRan);
     left = grace.left;
   }
+  // Another stop may have brought the manager back meanwhile.
+  await unlessItThrows(run, "manager", () => noteManager(run, entry), undefined);
   // From here on it is too late to take the stop back; the programs that follow inherit this.
   host.ignoreInterruptions([SIGINT, SIGTERM]);
   const kill = await killAndProve(run, outside, rows);
@@ -82,7 +84,7 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
   await unlessItThrows(run, "verdict", () => describe(run, rows, left, kill), undefined);
   await unlessItThrows(run, "record", () => publish(run), undefined);
   await unlessItThrows(run, "announcement", () => withdraw(run, entry), undefined);
-  if (!initAnswered) await unlessItThrows(run, "hints", () => addLateHints(run, rows), undefined);
+  await unlessItThrows(run, "hints", () => addLateHints(run, rows, initAnswered), undefined);
   if (kill.proved) await restoreAndLookAgain(run, entry);
   return finish(run);
 }
@@ -155,8 +157,8 @@ async function addProjects(run: Run, rows: readonly Row[]): Promise<boolean> {
   return answered;
 }
 
-async function addLateHints(run: Run, rows: readonly Row[]): Promise<void> {
-  run.report.hints.push(...(await askAgainWhatReturns(run.host, rows)));
+async function addLateHints(run: Run, rows: readonly Row[], initAnswered: boolean): Promise<void> {
+  run.report.hints.push(...(await askWhatReturns(run.host, run.scope, rows, initAnswered)));
 }
 
 /** Shows the table; false when the terminal or pipe does not take it. */
@@ -209,6 +211,11 @@ interface Entry {
 function announce(run: Run, managerRan: boolean): Entry {
   const announcement = announceStop(run.host);
   return { announcement, restoreWithoutNote: managerRan && !wantRestore(run.host, managerRan) };
+}
+
+/** The manager runs and will be ended: the note of it is there, or this stop keeps it in mind. */
+function noteManager(run: Run, entry: Entry): void {
+  if (isManagerRunning(run.host, run.scope) && !wantRestore(run.host, true)) entry.restoreWithoutNote = true;
 }
 
 async function giveGrace(run: Run, census: Census): Promise<Grace> {
@@ -268,7 +275,7 @@ function describe(run: Run, rows: readonly Row[], left: Census | undefined, kill
 async function restoreAndLookAgain(run: Run, entry: Entry): Promise<void> {
   const { host, scope, report, trail } = run;
   const manager = await restoreManager(run, entry);
-  const others = entry.announcement !== undefined && wasAnotherStopAtWork(host, entry.announcement);
+  const others = wereOthersAtWork(run, entry);
   const excuse = (found: Found) => cameWithManager(scope, manager, others, found);
   const notLooked = { quiet: false, last: undefined };
   const look = await unlessItThrows(
@@ -288,9 +295,14 @@ async function restoreAndLookAgain(run: Run, entry: Entry): Promise<void> {
   await unlessItThrows(run, "record", () => publishVerdict(run), undefined);
 }
 
+function wereOthersAtWork({ host }: Run, { announcement }: Entry): boolean {
+  return announcement !== undefined && wasAnotherStopAtWork(host, announcement);
+}
+
 async function restoreManager(run: Run, entry: Entry): Promise<ManagerReturn | undefined> {
   const { host, scope, report, trail } = run;
-  const restore = () => clearAndRestore(host, scope, entry.restoreWithoutNote);
+  const others = wereOthersAtWork(run, entry);
+  const restore = () => clearAndRestore(host, scope, { withoutNote: entry.restoreWithoutNote, others });
   const manager = await unlessItThrows<ManagerReturn | undefined>(run, "restore", restore, undefined);
   report.manager = manager;
   if (manager?.outcome === "restored") trail.record("manager-restored", "the user manager is back");
