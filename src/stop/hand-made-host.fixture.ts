@@ -213,6 +213,11 @@ export class HandMadeHost implements Host {
     return refused;
   }
 
+  appendLine(path: string, line: string): Errno {
+    const before = String(currently(this.files.get(path)) ?? "");
+    return this.appendFile(path, before === "" || before.endsWith("\n") ? line : `\n${line}`);
+  }
+
   replaceFile(path: string, text: string): Errno {
     const refused = currently(this.writeAnswers.get(path)) ?? 0;
     if (refused === 0) this.files.set(path, text);

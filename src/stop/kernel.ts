@@ -142,6 +142,8 @@ export interface Host extends Kernel {
   createFile(path: string, text: string, mode: number): Errno;
   /** Appends to a regular file of root (made when absent); never through a link, never to a FIFO or device. */
   appendFile(path: string, text: string, mode: number): Errno;
+  /** The same for a text that begins a line: where the file's last line has no end, that is written first. */
+  appendLine(path: string, line: string, mode: number): Errno;
   /** Replaces `path` by a new file in one step (written beside it, then renamed). */
   replaceFile(path: string, text: string, mode: number): Errno;
   /** Removes a file or an empty directory. 0 for exactly one of several callers. */

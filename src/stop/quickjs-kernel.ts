@@ -14,6 +14,7 @@ import {
   O_NOCTTY,
   O_NOFOLLOW,
   O_NONBLOCK,
+  readAvailable,
   readLines,
   readWhole,
   writeWhole,
@@ -169,11 +170,18 @@ export class QuickjsHost implements k.Host {
   }
 
   appendFile(path: string, text: string, mode: number): k.Errno {
-    // O_NONBLOCK: a FIFO in its place answers ENXIO instead of waiting for a reader.
-    const flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    const fd = os.open(path, flags, mode);
+    return this.#append(path, os.O_WRONLY, mode, () => text);
+  }
+
+  appendLine(path: string, line: string, mode: number): k.Errno {
+    return this.#append(path, os.O_RDWR, mode, (fd) => (endsWithinLine(fd) ? `\n${line}` : line));
+  }
+
+  #append(path: string, access: number, mode: number, textFor: (fd: number) => string): k.Errno {
+    // O_NONBLOCK: a FIFO in its place keeps nobody waiting.
+    const fd = os.open(path, access | os.O_APPEND | os.O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, mode);
     if (fd < 0) return -fd;
-    const errno = isRootsOwnFile(fd) ? writeWhole(fd, encode(text)) : k.EPERM;
+    const errno = isRootsOwnFile(fd) ? writeWhole(fd, encode(textFor(fd))) : k.EPERM;
     close(fd);
     return errno;
   }
@@ -245,6 +253,13 @@ export class QuickjsHost implements k.Host {
 
 /** Under this name (argument 0) the executable is the recorder; sudo and people call it by its path. */
 export const recorderName = "ai-tools-stop: recorder";
+
+/** Whether the last byte of a file is no end of a line: a full disk has torn it. */
+function endsWithinLine(fd: number): boolean {
+  if (os.seek(fd, -1, std.SEEK_END) < 0) return false;
+  const last = readAvailable(fd);
+  return last !== undefined && last !== "" && !last.endsWith("\n");
+}
 
 /** A log that is a link's target, a FIFO, a device, somebody's file or has a second name is not written to. */
 function isRootsOwnFile(fd: number): boolean {

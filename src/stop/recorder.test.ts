@@ -235,6 +235,20 @@ describe("a line that was torn", () => {
     expect(results(lines.slice(1).map((line) => JSON.parse(line)))).toEqual(["stopped"]);
   });
 
+  test("by the stop before does not swallow this one's first", async () => {
+    const host = new HandMadeHost();
+    host.files.set(log, torn);
+    host.stats.set(socket, stat({ kind: "other" }));
+    host.keys = [
+      { atMs: 0, text: `${event("requested")}end\n` },
+      { atMs: 0, text: undefined },
+    ];
+    await recordEvents(host);
+    const lines = String(host.files.get(log)).trimEnd().split("\n");
+    expect(lines[0]).toBe(torn);
+    expect(results(lines.slice(1).map((line) => JSON.parse(line)))).toEqual(["requested"]);
+  });
+
   test("is told", async () => {
     const host = new HandMadeHost();
     host.stats.set(socket, stat({ kind: "other" }));

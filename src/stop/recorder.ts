@@ -4,7 +4,7 @@
 // then). The two sinks fail independently. A helper that dies without a last word is recorded as interrupted.
 
 import { findIdentity } from "./identity.ts";
-import { EIO, type Host, isErrno } from "./kernel.ts";
+import { type Host, isErrno } from "./kernel.ts";
 import { leftBehind } from "./left-behind.ts";
 import { limits } from "./limits.ts";
 import { loggerPath, waitFor } from "./programs.ts";
@@ -29,13 +29,11 @@ interface Sinks {
   unsent: Event[];
   logProblem: string | undefined;
   journalProblem: string | undefined;
-  /** The last event may stand in the log without its end. */
-  torn: boolean;
 }
 
 /** Reads events from standard input until it is told the end. Returns the exit code, 0 when both sinks have everything. */
 export async function recordEvents(host: Host): Promise<number> {
-  const sinks: Sinks = { unsent: [], logProblem: undefined, journalProblem: undefined, torn: false };
+  const sinks: Sinks = { unsent: [], logProblem: undefined, journalProblem: undefined };
   let pending = "";
   let last: Event | undefined;
   let ended = false;
@@ -71,9 +69,8 @@ function takeEvent(host: Host, sinks: Sinks, line: string): Event | undefined {
 }
 
 function write(host: Host, sinks: Sinks, event: Event): void {
-  const errno = host.appendFile(logPath, `${sinks.torn ? "\n" : ""}${JSON.stringify(event)}\n`, 0o600);
-  // A short write (EIO) tears the line; it stays torn until something is written again.
-  sinks.torn = errno === EIO || (errno !== 0 && sinks.torn);
+  // A disk that is full tears a line, maybe one of the stop before.
+  const errno = host.appendLine(logPath, `${JSON.stringify(event)}\n`, 0o600);
   if (errno !== 0) sinks.logProblem ??= `${logPath} could not be written (errno ${errno})`;
   sinks.unsent.push(event);
 }

@@ -274,6 +274,8 @@ function describe(run: Run, rows: readonly Row[], left: Census | undefined, kill
 /** Brings the manager back, and looks once more: only what came with it is excused. */
 async function restoreAndLookAgain(run: Run, entry: Entry): Promise<void> {
   const { host, scope, report, trail } = run;
+  // What the restore does not need of its time the look may have, on a host that starts processes without pause.
+  const untilMs = host.nowMs() + limits.restoreMs + limits.finalLookMs;
   const manager = await restoreManager(run, entry);
   const others = wereOthersAtWork(run, entry);
   const excuse = (found: Found) => cameWithManager(scope, manager, others, found);
@@ -281,11 +283,12 @@ async function restoreAndLookAgain(run: Run, entry: Entry): Promise<void> {
   const look = await unlessItThrows(
     run,
     "final look",
-    () => lookAgain(host, scope, limits.finalLookMs, excuse),
+    () => lookAgain(host, scope, Math.max(limits.finalLookMs, untilMs - host.nowMs()), excuse),
     notLooked,
   );
   if (look.quiet) return;
-  conclude(run, "reappeared", exitCodes.alive);
+  const wasSeen = look.last !== undefined && look.last.alive.length + look.last.held.length > 0;
+  conclude(run, wasSeen ? "reappeared" : "incomplete", exitCodes.alive);
   report.survivors = describeSurvivors(host, look.last);
   report.unknown = unknownOf(scope, look.last, false);
   for (const row of rowsFrom(scope, [...(look.last?.alive ?? []), ...(look.last?.held ?? [])])) {

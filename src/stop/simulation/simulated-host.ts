@@ -291,6 +291,11 @@ export class SimulatedHost implements Host {
     return this.#step("appendFile", path, costUs.write) ?? this.world.files.append(path, text, mode);
   }
 
+  /** The simulated disk writes whole lines or nothing. */
+  appendLine(path: string, line: string, mode: number): Errno {
+    return this.appendFile(path, line, mode);
+  }
+
   replaceFile(path: string, text: string, mode: number): Errno {
     return this.#step("replaceFile", path, costUs.write) ?? this.world.files.replace(path, text, mode);
   }

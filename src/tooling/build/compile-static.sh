@@ -14,12 +14,15 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 143' INT TERM HUP
 
 cp "$bundle" "$scratch/$name.js"
-cp "$here/no-dynamic-loading.c" "$scratch/"
+cp "$here/no-dynamic-loading.c" "$here/urgent.c" "$scratch/"
 cd "$scratch"
 # No code comes in at run time: no module loader, no eval.
+# Only the helper is urgent.
+own_parts=no-dynamic-loading.c
+[ "$name" != ai-tools-stop ] || own_parts="$own_parts urgent.c"
 "$quickjs/qjsc" -e -m -fno-module-loader -fno-eval -o main.c "$name.js"
 gcc -O2 -Wall -D_GNU_SOURCE -I "$quickjs" -static -Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlclose \
-  -o "$name" main.c no-dynamic-loading.c "$quickjs/libquickjs.a" -lm -lpthread
+  -o "$name" main.c $own_parts "$quickjs/libquickjs.a" -lm -lpthread
 strip --strip-all "$name"
 mkdir -p "$(dirname "$output")"
 # A new file in one step: one that is being executed stays as it is.

@@ -55,7 +55,7 @@ export async function quickjsToolchain(): Promise<Toolchain> {
 function toolchainKey(): string {
   const compiler = execFileSync("gcc", ["--version"]);
   const hash = createHash("sha256").update(quickjs.sha256).update(compiler);
-  for (const file of ["compile-quickjs.sh", "compile-static.sh", "no-dynamic-loading.c"]) {
+  for (const file of ["compile-quickjs.sh", "compile-static.sh", "no-dynamic-loading.c", "urgent.c"]) {
     hash.update(readFileSync(inProject("src", "tooling", "build", file)));
   }
   return hash.digest("hex").slice(0, 16);

@@ -53,7 +53,16 @@ export const NO_START_TIME = "unknown";
 export const accounts = { operator: "olga", ordinary: "ursula", sandbox: "ai-tools" } as const;
 
 /** A capability that is missing from the bounding set fails loudly; a privileged host would hide that it is needed. */
-const CAPABILITIES = ["SYS_ADMIN", "NET_ADMIN", "SYS_PTRACE", "DAC_READ_SEARCH", "AUDIT_CONTROL", "SYSLOG", "IPC_LOCK"];
+const CAPABILITIES = [
+  "SYS_ADMIN",
+  "NET_ADMIN",
+  "SYS_PTRACE",
+  "DAC_READ_SEARCH",
+  "AUDIT_CONTROL",
+  "SYSLOG",
+  "IPC_LOCK",
+  "SYS_NICE",
+];
 const BOOT_LIMIT_MS = 120_000;
 const TERMINALS = "/run/lab-terminals";
 

@@ -134,6 +134,23 @@ export const mutants: Mutant[] = [
     traps: [orderDown],
   },
   {
+    name: "looks-once",
+    sentence: "one look that meets nobody is a proof",
+    edits: [
+      {
+        file: "end-session.ts",
+        original: "if (count >= limits.emptyCensusesOnBusyHost) return true;",
+        replacement: "if (count >= 1) return true;",
+      },
+    ],
+    traps: [
+      {
+        file: "worst-day/census-order.test.ts",
+        test: "nobody is said to be gone before two looks in a row met nobody",
+      },
+    ],
+  },
+  {
     name: "wakes-nobody",
     sentence: "no SIGCONT after SIGTERM",
     edits: [{ file: "end-session.ts", original: "kernel.signal(found.pid, SIGCONT);", replacement: "void SIGCONT;" }],
@@ -339,5 +356,17 @@ export const mutants: Mutant[] = [
       ),
     ],
     traps: [{ file: "worst-day/grace-window.test.ts", test: "a session that starts something new each second" }],
+  },
+  {
+    name: "trusts-the-wall-clock",
+    sentence: "deadlines go by the wall clock",
+    edits: [
+      {
+        file: "quickjs-kernel.ts",
+        original: "nowMs(): number {\n    return os.now();",
+        replacement: "nowMs(): number {\n    return Date.now();",
+      },
+    ],
+    traps: [{ file: "worst-day/clock.test.ts", test: "the wall clock jumps by a day: forward, with a grace" }],
   },
 ];

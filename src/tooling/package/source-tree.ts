@@ -27,6 +27,7 @@ const IN_THE_ARCHIVE = [
   "src/tooling/build/compile-quickjs.sh",
   "src/tooling/build/compile-static.sh",
   "src/tooling/build/no-dynamic-loading.c",
+  "src/tooling/build/urgent.c",
   "sudoers.d",
   "systemd",
 ];

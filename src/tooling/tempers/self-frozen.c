@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Self-frozen: works for a while, then freezes its own cgroup and itself with it; it would end politely, but hears
-// nothing until somebody thaws it.
+// Self-frozen: works for a while in a cgroup below its own, then freezes that and itself with it; it would end politely,
+// but hears nothing until somebody thaws it.
 
 #include "own-cgroup.h"
 
@@ -13,8 +13,10 @@ static void leave(int number) {
 int main(int argc, char **argv) {
   begin(argc, argv);
   on_signal(SIGTERM, leave);
-  int own = open_own_cgroup();
+  // The files of its own cgroup are its manager's, where that is PID 1.
+  int cold = open_child_cgroup(open_own_cgroup(), "cold");
+  move_into(cold);
   for (int ticks = 0; ticks < 20; ticks++) tick();
-  if (write_to_cgroup(own, "cgroup.freeze", "1")) fail("cgroup.freeze");
+  if (write_to_cgroup(cold, "cgroup.freeze", "1")) fail("cgroup.freeze");
   tick_for_ever();
 }
