@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three projects: unit tests stand beside their source and touch nothing outside this process; boundary tests prove the
-// promises on the installed product, on real hosts; worst-day tests try on the same hosts to make it lie, hang or miss.
+// Four projects: unit tests stand beside their source and touch nothing outside this process; boundary tests prove the
+// promises on the installed product, on real hosts; worst-day tests try on the same hosts to make it lie, hang or miss, and
+// crowds do so with so many processes that a second host beside theirs would only wait.
 
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
@@ -48,8 +49,17 @@ export default defineConfig({
         define,
         test: {
           name: "worst-day",
-          include: ["tests/boundary/worst-day/**/*.test.ts"],
+          include: ["tests/boundary/worst-day/*.test.ts"],
           ...onHosts,
+        },
+      },
+      {
+        define,
+        test: {
+          name: "crowds",
+          include: ["tests/boundary/worst-day/crowds/*.test.ts"],
+          ...onHosts,
+          maxWorkers: 1,
         },
       },
     ],

@@ -43,7 +43,7 @@ describe("a unit of PID 1", () => {
       [session]: { path: "/srv/shop", byAccount: false },
     });
     expect(host.commandLines).toEqual([
-      `/usr/bin/systemctl show --property=Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy,Slice,SubState -- ${session}`,
+      `/usr/bin/systemctl show --all --property=Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy,Slice,SubState -- ${session}`,
     ]);
   });
 

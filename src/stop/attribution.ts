@@ -123,7 +123,8 @@ async function askInit(host: Host, units: readonly string[]): Promise<Map<string
   const answer = new Map<string, UnitRecord>();
   if (units.length === 0) return answer;
   const properties = "Id,WorkingDirectory,Restart,User,MainPID,TriggeredBy,Slice,SubState";
-  const query = [systemctlPath, "show", `--property=${properties}`, "--", ...units];
+  // A pattern leaves out what does not run, unless all are asked for.
+  const query = [systemctlPath, "show", "--all", `--property=${properties}`, "--", ...units];
   const ran = await runProgram(host, query, host.nowMs() + limits.attributionMs);
   if (ran.kind !== "ended") return undefined;
   for (const block of ran.output.split("\n\n")) {

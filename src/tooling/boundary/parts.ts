@@ -14,7 +14,7 @@ export interface Part {
 }
 
 /** Everything, which `npm run boundary` and `npm run ci-full` run. */
-export const allParts: readonly Part[] = [{ project: "boundary" }, { project: "worst-day" }];
+export const allParts: readonly Part[] = [{ project: "boundary" }, { project: "worst-day" }, { project: "crowds" }];
 
 /** Files of `tests/boundary/worst-day/` that are short enough and worth enough for `npm test`. */
 const worstDayOfEachChange: string[] = [];
@@ -36,10 +36,15 @@ export function partsWith(words: string[]): readonly Part[] {
     .filter(({ files }) => files.length > 0);
 }
 
-/** As vitest.config.ts has them: paths in the checkout. */
+/** The project to which a file below `tests/boundary/` belongs, as vitest.config.ts has them. */
+export function projectOf(file: string): Part["project"] {
+  if (file.startsWith("worst-day/crowds/")) return "crowds";
+  return file.startsWith("worst-day/") ? "worst-day" : "boundary";
+}
+
+/** Paths in the checkout. */
 function filesOf(project: Part["project"]): string[] {
-  const worst = "worst-day/";
   return readdirSync(inProject("tests", "boundary"), { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".test.ts") && path.startsWith(worst) === (project === "worst-day"))
+    .filter((path) => path.endsWith(".test.ts") && projectOf(path) === project)
     .map((path) => `tests/boundary/${path}`);
 }

@@ -7,7 +7,7 @@ import { attached, logged } from "../progress.ts";
 import { noTestRan, type Outcome, outcomesOf, type VitestReport } from "./report.ts";
 
 /** The projects of vitest.config.ts. */
-export type Project = "unit" | "boundary" | "worst-day";
+export type Project = "unit" | "boundary" | "worst-day" | "crowds";
 
 export interface ProjectOptions {
   /** Added to the environment of the tests. */
