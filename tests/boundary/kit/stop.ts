@@ -33,9 +33,10 @@ export interface Report {
   consent: string;
   force: boolean;
   rows: Row[];
-  survivors: { pid: number; command: string; state: string; waitChannel: string; tracer: number }[];
+  strays: NamedProcess[];
+  survivors: (NamedProcess & { state: string; waitChannel: string; tracer: number })[];
   unreaped: number;
-  bystanders: { pid: number; command: string; reason: string }[];
+  bystanders: (NamedProcess & { reason: string })[];
   manager: { outcome: string | null; reason: string | null; mend: string | null };
   mechanisms: string[];
   remarks: string[];
@@ -43,6 +44,13 @@ export interface Report {
   /** Sentences about what could not be told. */
   unknown: string[];
   durationMs: number;
+}
+
+export interface NamedProcess {
+  pid: number;
+  command: string;
+  /** Its place in the hierarchy; `null` where that was not read. */
+  cgroup: string | null;
 }
 
 export interface Row {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Promise: a census lists the processes, reads the last number that was given out only after that, and looks from there
 // downwards, also where the numbers have wrapped, so that a chain of forks runs into it; whether a process is dead is told
-// by one reading of its status. Read from a system-call trace of the installed helper, while numbers are given out all the
+// by one reading of its status; and one look that meets nobody proves nothing. Read from a system-call trace of the installed helper, while numbers are given out all the
 // time: whether a chain is met by chance or by order cannot be told from the outcome of one stop.
 
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -65,6 +65,15 @@ test("nobody's threads are walked to tell who is dead", async () => {
   expect(killing).not.toMatch(/"\/proc\/\d+\/task/);
 });
 
+test("nobody is said to be gone before two looks in a row met nobody and no number was given out meanwhile, or ten did", async () => {
+  const looks = looksOf(await trace("--force", "--yes"));
+  expect(looks.some(({ met }) => met > 0)).toBe(true);
+  const empty = looks.slice(looks.findLastIndex(({ met }) => met > 0) + 1);
+  expect(empty.length, "looks that met nobody").toBeGreaterThan(1);
+  const [first, last] = empty.slice(-2);
+  expect(empty.length >= 10 || first?.before === last?.after, JSON.stringify(looks)).toBe(true);
+});
+
 /** Root forks all the time, so that the last number moves while the list is read. */
 async function forkAllTheTime(): Promise<void> {
   await host.sh(
@@ -85,16 +94,14 @@ async function trace(...options: string[]): Promise<string> {
   // Each part of the list takes a tenth of a second more, in which others fork on however busy the machine is.
   const slow = "-e inject=getdents64:delay_exit=100000";
   await host.sh(
-    `strace -o ${file} -y -s 64 -e trace=openat,read,getdents64 ${slow} ${helper} ${options.join(" ")} >/dev/null`,
+    `strace -o ${file} -y -s 2000 -e trace=openat,read,getdents64,rename ${slow} ${helper} ${options.join(" ")} >/dev/null`,
   );
   return host.sh(`cat ${file}`);
 }
 
 function censusesIn(text: string): Seen[] {
   const lines = text.split("\n");
-  const starts = lines.flatMap((line, index) =>
-    /openat\(.*"\/proc", O_RDONLY.*O_DIRECTORY/.test(line) ? [index] : [],
-  );
+  const starts = lines.flatMap((line, index) => (isListOpened(line) ? [index] : []));
   return starts.map((start, number) => censusIn(lines.slice(start, starts[number + 1])));
 }
 
@@ -103,8 +110,8 @@ function censusIn(lines: string[]): Seen {
   const listed = lines.findLastIndex((line) => /getdents64\(\d+<\/proc>/.test(line));
   const after = lines.slice(listed + 1);
   const readings = after.flatMap((line, index) => {
-    const last = /^read\(\d+<\/proc\/loadavg>, "[\d.]+ [\d.]+ [\d.]+ \d+\/\d+ (\d+)\\n"/.exec(line)?.[1];
-    return last === undefined ? [] : [{ index, last: Number(last) }];
+    const last = lastNumberIn(line);
+    return last === undefined ? [] : [{ index, last }];
   });
   const looked = after.flatMap((line, index) => {
     const pid = /openat\(.*"\/proc\/(\d+)\/status"/.exec(line)?.[1];
@@ -113,4 +120,43 @@ function censusIn(lines: string[]): Seen {
   const first = looked[0]?.index ?? 0;
   const end = readings.find(({ index }) => index > first)?.index ?? after.length;
   return { last: readings[0]?.last ?? 0, order: looked.filter(({ index }) => index < end).map(({ pid }) => pid) };
+}
+
+/** One look of the kill: the last number before it and after it, and how many living payloads it met. */
+interface Look {
+  before: number;
+  after: number;
+  met: number;
+}
+
+/** The looks up to the verdict. */
+function looksOf(text: string): Look[] {
+  const all = text.split("\n");
+  const lines = all.slice(
+    0,
+    all.findIndex((line) => /^rename\(.*last-stop\.json/.test(line)),
+  );
+  const starts = lines.flatMap((line, index) => (isListOpened(line) ? [index] : []));
+  return starts.map((start, number) => {
+    const look = lines.slice(start, starts[number + 1]);
+    const met = look.filter((line) => {
+      const [, state, threads] = /"Name:\\theadless\\n.*?State:\\t(\w).*?Threads:\\t(\d+)/.exec(line) ?? [];
+      return state !== undefined && !(state === "Z" && threads === "1");
+    }).length;
+    return { before: lastOf(lines.slice(0, start)), after: lastOf(look), met };
+  });
+}
+
+function isListOpened(line: string): boolean {
+  return /openat\(.*"\/proc", O_RDONLY.*O_DIRECTORY/.test(line);
+}
+
+/** The last number as it was read last. */
+function lastOf(lines: readonly string[]): number {
+  return lines.map(lastNumberIn).findLast((last) => last !== undefined) ?? 0;
+}
+
+function lastNumberIn(line: string): number | undefined {
+  const last = /^read\(\d+<\/proc\/loadavg>, "[\d.]+ [\d.]+ [\d.]+ \d+\/\d+ (\d+)\\n"/.exec(line)?.[1];
+  return last === undefined ? undefined : Number(last);
 }

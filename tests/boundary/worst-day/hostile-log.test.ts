@@ -2,16 +2,18 @@
 // Promise: whatever state the log is in, a stop takes no longer for it than the trail's limit and leaves nobody waiting;
 // what could be written is whole, and what could not is said.
 
+import { dirname } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
-import { startPayload } from "../../../src/tooling/tempers/payloads.ts";
-import { calmHost, expectCalm } from "../kit/calm.ts";
+import { startPayload, startPayloads } from "../../../src/tooling/tempers/payloads.ts";
+import { calmHost, closeWith, expectCalm } from "../kit/calm.ts";
 import { inOwnMounts, whereHelperSees } from "../kit/faults.ts";
 import { labHost } from "../kit/host.ts";
-import { helper, lastStop, results, stopByScript, trailLog } from "../kit/stop.ts";
+import { helper, journalOf, lastStop, type Report, results, stopBy, stopByScript, trailLog } from "../kit/stop.ts";
 
 const host = await labHost();
+closeWith(host);
 const folder = "/var/log/ai-tools";
 const hung = "/run/lab/hung-log";
 
@@ -57,20 +59,54 @@ describe("the stop is done, standard error tells of the log, and nothing else is
 });
 
 test("a disk that fills up midway keeps each line whole, and the next stop's begin on a line of their own", async () => {
-  // A page in all; what is left takes the first event and a half.
-  const script = `mount -t tmpfs -o size=8k tmpfs ${folder}
-    head -c 4600 /dev/zero | tr '\\0' x >${trailLog}; echo >>${trailLog}; head -c 3000 /dev/zero >${folder}/other
-    code=0; ${helper} --force --yes >/dev/null 2>/run/lab/said || code=$?
-    rm ${folder}/other
+  // What is left takes the first event and a half. Memory comes in pages, and so the log itself fills all but that.
+  const script = `mount -t tmpfs -o size=16k tmpfs ${folder}
+    ${helper} --dry-run >/dev/null; event=$(head -n 1 ${trailLog} | wc -c)
+    head -c $((16383 - event * 3 / 2)) /dev/zero | tr '\\0' x >${trailLog}; echo >>${trailLog}
+    ${helper} --force --yes >/dev/null 2>/run/lab/said; code=$?
+    stat -c 'full %s' ${trailLog}
+    mount -o remount,size=1m ${folder}
     ${helper} --force --yes >/dev/null 2>&1 || code=$?
     tail -n +2 ${trailLog}; exit $code`;
-  const { code, stdout } = await stopByScript(host, inOwnMounts(script));
-  expect(code).toBe(0);
+  const { code, stdout } = await stopByScript(host, inOwnMounts(`set +e; ${script}`));
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^full 16384\n/) });
   expect(await host.sh("cat /run/lab/said")).toMatch(/stop\.log could not be written \(errno (5|28)\)/);
   const whole = stdout.split("\n").filter((line) => line.endsWith("}"));
   for (const line of whole) expect(() => JSON.parse(line)).not.toThrow();
-  expect(whole.map((line) => (JSON.parse(line) as { AI_TOOLS_RESULT: string }).AI_TOOLS_RESULT)).toContain("stopped");
+  const told = whole.map((line) => (JSON.parse(line) as { AI_TOOLS_RESULT: string }).AI_TOOLS_RESULT);
+  expect(told).toEqual(["requested", "requested", "stopped"]);
   await expectCalm(host);
+});
+
+// journald tells nobody whose entries it drops: the log is the record then (ARCHITECTURE.md).
+describe("a journal that takes only one entry an hour", () => {
+  const limit = "/run/systemd/journald.conf.d/lab-limit.conf";
+  const restart = "systemctl reset-failed systemd-journald.service; systemctl restart systemd-journald.service";
+  beforeEach(() =>
+    host.sh(`mkdir -p ${dirname(limit)} && printf '[Journal]\\nRateLimitIntervalSec=1h\\nRateLimitBurst=1\\n' >${limit}
+      ${restart}`),
+  );
+  afterEach(() => host.sh(`rm -f ${limit}; ${restart}`));
+
+  test("loses nothing of the log, and is noticed by whoever compares the two", async () => {
+    // More events than any factor that journald puts on its limit for the room that its disk has.
+    await startPayloads(
+      host,
+      Array.from(
+        { length: 20 },
+        (_, index) => ({ name: `35${20 + index}`, temper: "deaf", place: "session" }) as const,
+      ),
+    );
+    // In a unit, as every login is: journald limits nobody whom it cannot name.
+    const inUnit = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "--unit=lab-limited"];
+    const { code, stdout, entries } = await stopBy(host, [...inUnit, helper, "--json", "--force", "--yes"]);
+    const report = JSON.parse(stdout) as Report;
+    expect(code).toBe(0);
+    expect(results(entries).filter((result) => result === "killed")).toHaveLength(report.rows.length);
+    expect(results(entries)).toEqual(expect.arrayContaining(["requested", "stopped"]));
+    expect((await journalOf(host, report.run)).length).toBeLessThan(entries.length);
+    await expectCalm(host);
+  });
 });
 
 describe("a log on a disk that hangs", () => {

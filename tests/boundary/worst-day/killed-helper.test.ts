@@ -3,11 +3,11 @@
 // remedy: the second stop ends with 0 and the manager is back. Until the kill begins SIGINT and SIGTERM take a stop back;
 // no other signal does, and none once it has begun.
 
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 
 import { startAccountManager, startPayloads } from "../../../src/tooling/tempers/payloads.ts";
 import { bystanders } from "../kit/aftermath.ts";
-import { calmHost, expectCalm, expectUnhampered, lookForCalm } from "../kit/calm.ts";
+import { calmHost, closeWith, expectCalm, expectUnhampered, lookForCalm } from "../kit/calm.ts";
 import { type Call, forks, helperWith, sliceOf } from "../kit/faults.ts";
 import { labHost } from "../kit/host.ts";
 import { helper, results, stopBy, stopWithReport } from "../kit/stop.ts";
@@ -15,6 +15,7 @@ import { helper, results, stopBy, stopWithReport } from "../kit/stop.ts";
 const host = await labHost();
 const slice = await sliceOf(host);
 const note = "/run/ai-tools/stop/restore-wanted";
+closeWith(host);
 
 /** When a step is: before anything is touched, in the grace, or once the kill has begun. */
 type Phase = "before" | "grace" | "kill";
@@ -48,7 +49,8 @@ const steps: Step[] = [
   step("the census after the kill", "kill", { calls: "getdents64", path: "/proc", when: "6" }),
   step("recording the verdict", "kill", { calls: "rename", when: "1" }),
   step("withdrawing its entry", "kill", { calls: "unlink", when: "2" }),
-  step("clearing the runtime directory", "kill", { calls: forks, when: "3" }),
+  step("asking PID 1 what comes back", "kill", { calls: forks, when: "3" }),
+  step("clearing the runtime directory", "kill", { calls: forks, when: "4" }),
   step("taking the note", "kill", { calls: "unlink", path: note, when: "1" }),
   step("bringing the manager back", "kill", { calls: "openat", path: "/proc/uptime", when: "1" }),
   step("ending", "kill", { calls: "exit_group", when: "1" }),
@@ -66,8 +68,6 @@ beforeEach(async () => {
     { name: "3202", temper: "headless", place: "exec" },
   ]);
 });
-
-afterAll(() => calmHost(host));
 
 /** The next stop is as if nothing had happened: it ends with 0, and the manager is there afterwards. */
 async function expectRemedy(): Promise<void> {
@@ -139,9 +139,10 @@ describe.each([
 describe("each step that is counted is what it is called:", () => {
   test("which programs are started, in this order", async () => {
     const { programs } = await traced(atOnce);
-    expect(programs.slice(0, 3)).toEqual([
+    expect(programs.slice(0, 4)).toEqual([
       expect.stringMatching(/^"\/proc\/self\/exe", \["ai-tools-stop: recorder"/),
       expect.stringMatching(/^"\/usr\/bin\/systemctl", \["[^"]*systemctl", "show"/),
+      expect.stringMatching(/^"\/usr\/bin\/systemctl", \["[^"]*systemctl", "show".*"\*\.service"/),
       expect.stringMatching(/^"\/usr\/bin\/systemctl", \["[^"]*systemctl", "reset-failed", "user-runtime-dir@/),
     ]);
   });
@@ -182,7 +183,7 @@ describe("each step that is counted is what it is called:", () => {
   async function traced(options: readonly string[]): Promise<Traced> {
     const file = "/run/lab/steps";
     const calls = `${forks},execve,getdents64,write,kill,mkdir,rename,unlink`;
-    await host.sh(`strace -f -y -s 100 -o ${file} -e trace=${calls} ${helper} ${options.join(" ")} >/dev/null`);
+    await host.sh(`strace -f -y -s 200 -o ${file} -e trace=${calls} ${helper} ${options.join(" ")} >/dev/null`);
     const lines = (await host.sh(`cat ${file}`)).split("\n").map((line) => /^(\d+) +(.*)$/.exec(line) ?? []);
     const own = lines[0]?.[1];
     const ofHelper = lines.filter(([, pid]) => pid === own).map(([, , call = ""]) => call);

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { startAccountManager, startPayload, startPayloads } from "../../../src/tooling/tempers/payloads.ts";
 import { bystanders } from "../kit/aftermath.ts";
-import { calmHost, expectCalm, lookForCalm } from "../kit/calm.ts";
+import { calmHost, closeWith, expectCalm, lookForCalm } from "../kit/calm.ts";
 import { inOwnMounts, whereHelperSees } from "../kit/faults.ts";
 import { labHost } from "../kit/host.ts";
 import {
@@ -25,6 +25,7 @@ import {
 } from "../kit/stop.ts";
 
 const host = await labHost();
+closeWith(host);
 const uid = (await host.sh("id -u ai-tools")).trim();
 const options = ["--force", "--yes", "--json"];
 
@@ -67,7 +68,7 @@ describe("everything is ended and the manager is back where", () => {
         ...options,
       ),
     ],
-    ["/var is empty", whereHelperSees("mount -t tmpfs tmpfs /var/lib/ai-tools", ...options)],
+    ["the state directory is empty", whereHelperSees("mount -t tmpfs -o mode=755 tmpfs /var/lib/ai-tools", ...options)],
   ])("%s", async (_, script) => {
     const result = await stopByScript(host, script);
     expect(result.code).toBe(0);

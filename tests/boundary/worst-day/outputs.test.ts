@@ -6,12 +6,22 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { startPayload } from "../../../src/tooling/tempers/payloads.ts";
-import { calmHost, expectCalm } from "../kit/calm.ts";
-import { eventually } from "../kit/facts.ts";
+import { calmHost, closeWith, expectCalm } from "../kit/calm.ts";
+import { eventually, readCounters } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
-import { frontDoor, helper, lastEntries, question, results, stopByScript, trailLength } from "../kit/stop.ts";
+import {
+  frontDoor,
+  helper,
+  lastEntries,
+  question,
+  results,
+  stopByScript,
+  stopOnTerminal,
+  trailLength,
+} from "../kit/stop.ts";
 
 const host = await labHost();
+closeWith(host);
 
 beforeEach(async () => {
   await calmHost(host);
@@ -91,6 +101,34 @@ sys.exit(os.waitstatus_to_exitcode(status))`;
   expect(code).toBe(0);
   expect(results(entries)).toContain("stopped");
   await expectCalm(host);
+});
+
+describe("a terminal that is held with Ctrl-S in the grace shows no more, and the stop is done:", () => {
+  const ctrlS = "\x13";
+
+  test.each([
+    ["the helper's", [helper], {}],
+    ["an operator's, at the front door", [frontDoor, "--stop"], { user: "olga" }],
+  ])("%s", async (_, argv, options) => {
+    await startPayload(host, "3602", "stubborn", "exec");
+    const { code, screen, entries } = await stopOnTerminal(
+      host,
+      argv,
+      async (terminal) => {
+        await terminal.waitFor(question);
+        terminal.type("\r");
+        await eventually("SIGTERM arrives", async () => {
+          return (await readCounters(host)).some(({ payload, terms }) => payload === "3602" && terms > 0);
+        });
+        terminal.type(ctrlS);
+      },
+      options,
+    );
+    expect(code).toBe(0);
+    expect(results(entries)).toContain("stopped");
+    expect(screen).not.toMatch(/STOPPED/);
+    await expectCalm(host);
+  });
 });
 
 describe("an output on a disk that answered when it was opened, and hangs now,", () => {

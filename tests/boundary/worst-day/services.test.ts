@@ -6,7 +6,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest
 
 import { startAccountManager, startPayloads } from "../../../src/tooling/tempers/payloads.ts";
 import { measured } from "../kit/aftermath.ts";
-import { calmHost, expectCalm } from "../kit/calm.ts";
+import { calmHost, closeWith, expectCalm } from "../kit/calm.ts";
 import { type Call, forks, helperWith, whereHelperSees } from "../kit/faults.ts";
 import { labHost } from "../kit/host.ts";
 import {
@@ -24,6 +24,8 @@ const host = await labHost();
 const uid = (await host.sh("id -u ai-tools")).trim();
 const manager = `user@${uid}.service`;
 const force = ["--force", "--yes", "--json"];
+
+closeWith(host);
 
 beforeAll(() => host.sh("printf '#!/bin/sh\\nexec sleep 100\\n' >/run/lab/hanging && chmod 755 /run/lab/hanging"));
 

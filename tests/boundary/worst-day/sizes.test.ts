@@ -84,13 +84,13 @@ describe.each(everywhere)("a unit of %s", (by) => {
     await expectAftermath(host, result.report);
   });
 
-  const inRounds: [options: string, round: number][] = [
+  const inRounds: [how: string, round: number][] = [
     ...rounds().map((round): [string, number] => ["--force", round]),
-    ["", 1],
+    ["with a grace", 1],
   ];
-  test.each(inRounds)("new cgroups all the while, from before the stop to its end: %s, round %i", async (options) => {
+  test.each(inRounds)("new cgroups all the while, from before the stop to its end: %s, round %i", async (how) => {
     await startUnit(host, { manager: by, name: "3503", temper: "breeding", properties });
-    const result = await stopWatched(host, "--yes", ...options.split(" ").filter((word) => word !== ""));
+    const result = await stopWatched(host, "--yes", ...(how === "--force" ? [how] : []));
     await expectStopped(host, result, { outcomes: { [sessionUnit("3503")]: "killed" } });
     await expectAftermath(host, result.report);
   });

@@ -6,11 +6,12 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { startPayload } from "../../../src/tooling/tempers/payloads.ts";
 import { bystanders } from "../kit/aftermath.ts";
-import { calmHost, expectCalm, lookForCalm } from "../kit/calm.ts";
+import { calmHost, closeWith, expectCalm, lookForCalm } from "../kit/calm.ts";
 import { labHost } from "../kit/host.ts";
 import { entryOf, frontDoor, results, stopBy, stopOnTerminal } from "../kit/stop.ts";
 
 const host = await labHost();
+closeWith(host);
 const hung = "/run/lab/hung-sudo";
 
 beforeEach(async () => {

@@ -2,11 +2,19 @@
 // Promise: however a unit is set up to keep its processes or to get new ones, a stop ends them; none comes back from the
 // account's own manager, and where PID 1 will start one again the stop says so or does not call it done.
 
-import { beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
 import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { startAccountManager } from "../../../src/tooling/tempers/payloads.ts";
-import { bystanders, expectAftermath, expectStopped, freshHost, measured, stopWatched } from "../kit/aftermath.ts";
+import {
+  bystanders,
+  expectAftermath,
+  expectStopped,
+  freshHost,
+  measured,
+  rounds,
+  stopWatched,
+} from "../kit/aftermath.ts";
 import { countersOf, eventually, running } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
 import { counts, expectManagerBack, managers, runsUnit, sessionUnit, startUnit } from "../kit/units.ts";
@@ -60,45 +68,48 @@ const ways = [
   ["with a grace", [], "polite"],
 ] as const;
 
-describe.each(ways)(
-  "a unit of the account's own manager that comes again by itself does not, %s:",
-  (_, options, temper) => {
-    const run = runsUnit("own manager");
-    const command = (name: string) => `${tempersOnHost}/${temper} ${countersOnHost}/${name} 60`;
+describe("a unit of the account's own manager that comes again by itself does not", () => {
+  const run = runsUnit("own manager");
+  const noLimit = "-p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0";
+  const command = (temper: string, name: string) => `${tempersOnHost}/${temper} ${countersOnHost}/${name} 60`;
+  // claude-code 25963
+  const restarting = (temper: string) => `${run} --unit=lab-again ${noLimit} ${command(temper, "3211")}`;
 
+  async function expectItStaysAway(script: string, options: readonly string[]): Promise<void> {
+    await host.sh(script);
+    await counts(host, "3211");
+    const { code, report } = await stopWatched(host, ...options, "--yes");
+    expect(code).toBe(0);
+    await expectManagerBack(host, report);
+    await new Promise((done) => setTimeout(done, patience));
+    expect(await running(host)).toEqual([...bystanders]);
+    await expectAftermath(host, report, { managerMayBeLate: "expectManagerBack looks after it" });
+  }
+
+  test.each(rounds())("Restart=always, at once, round %i", () => expectItStaysAway(restarting("deaf"), ["--force"]));
+
+  describe.each(ways)("%s:", (_, options, temper) => {
+    const again = command(temper, "3211");
     test.each([
-      // claude-code 25963
-      [
-        "Restart=always",
-        `${run} --unit=lab-again -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${command("3211")}`,
-      ],
-      ["Restart=always after a while", `${run} --unit=lab-again -p Restart=always -p RestartSec=2 ${command("3211")}`],
+      ["Restart=always", restarting(temper)],
+      ["Restart=always after a while", `${run} --unit=lab-again -p Restart=always -p RestartSec=2 ${again}`],
       [
         "a timer",
-        `${run} --unit=lab-again --on-active=0 --on-unit-inactive=100ms --timer-property=AccuracySec=1ms ${command("3211")}`,
+        `${run} --unit=lab-again --on-active=0 --on-unit-inactive=100ms --timer-property=AccuracySec=1ms ${again}`,
       ],
-      ["a path that exists", `${run} --unit=lab-again --path-property=PathExists=/ ${command("3211")}`],
+      ["a path that exists", `${run} --unit=lab-again --path-property=PathExists=/ ${again}`],
       [
         "a socket, and a session that connects to it all the time",
-        `${run} --unit=lab-again --socket-property=ListenStream=/run/user/${uid}/lab-again ${command("3211")}
-       ${run} --unit=lab-poker -p Restart=always -p RestartSec=0 -p StartLimitIntervalSec=0 ${pokes(`/run/user/${uid}/lab-again`)}`,
+        `${run} --unit=lab-again --socket-property=ListenStream=/run/user/${uid}/lab-again ${again}
+         ${run} --unit=lab-poker ${noLimit} ${pokes(`/run/user/${uid}/lab-again`)}`,
       ],
       [
         "what it runs when something else has ended",
-        `${run} --unit=lab-again -p RemainAfterExit=no --property=ExecStopPost="${command("3219")}" ${command("3211")}`,
+        `${run} --unit=lab-again -p RemainAfterExit=no --property=ExecStopPost="${command(temper, "3219")}" ${again}`,
       ],
-    ])("%s", async (_, script) => {
-      await host.sh(script);
-      await counts(host, "3211");
-      const { code, report } = await stopWatched(host, ...options, "--yes");
-      expect(code).toBe(0);
-      await expectManagerBack(host, report);
-      await new Promise((done) => setTimeout(done, patience));
-      expect(await running(host)).toEqual([...bystanders]);
-      await expectAftermath(host, report);
-    });
-  },
-);
+    ])("%s", (_, script) => expectItStaysAway(script, options));
+  });
+});
 
 /** A command that connects to a socket all the time, whoever listens there. */
 function pokes(socket: string): string {
@@ -154,12 +165,17 @@ describe.each(ways)(
         `${inSlice} --on-active=0 --on-unit-inactive=2 --timer-property=AccuracySec=1ms ${command}`,
         "comes back",
       ],
-      ["by a path that exists", `${inSlice} --path-property=PathExists=/ ${command}`, "may come back"],
+      [
+        "by a path that exists",
+        `${inSlice} -p StartLimitIntervalSec=0 --path-property=PathExists=/ --path-property=TriggerLimitIntervalSec=0 ${command}`,
+        "comes back",
+      ],
+      ["by a path that exists, until its limit", `${inSlice} --path-property=PathExists=/ ${command}`, "may come back"],
       [
         "by a socket that an operator connects to all the time",
-        `${inSlice} --socket-property=ListenStream=/run/lab/again ${command}
-       systemd-run --quiet --collect --uid=olga --unit=lab-poker ${pokes("/run/lab/again")}`,
-        "may come back",
+        `${inSlice} -p StartLimitIntervalSec=0 --socket-property=ListenStream=/run/lab/again --socket-property=TriggerLimitIntervalSec=0 ${command}
+         systemd-run --quiet --collect --uid=olga --unit=lab-poker ${pokes("/run/lab/again")}`,
+        "comes back",
       ],
     ])("%s", async (_, script, wanted) => {
       await startAgain(script);
@@ -184,6 +200,47 @@ describe.each(ways)(
     });
   },
 );
+
+describe("a unit that PID 1 will start, and that has no process when the stop is asked for, is told of with what prevents it", () => {
+  const unit = "ai-tools-claude-code-3231";
+  const inSlice = `${runsUnit("PID 1")} --unit=${unit}`;
+  const command = `${tempersOnHost}/deaf ${countersOnHost}/3231 60`;
+  const never = "/run/lab/never";
+  afterEach(() =>
+    host.sh(
+      `systemctl stop --no-block '${unit}.*' 2>/dev/null; systemctl kill -s KILL ${unit}.service 2>/dev/null; true`,
+    ),
+  );
+
+  test.each([
+    [
+      "a service that was killed and waits for its restart",
+      `${inSlice} -p Restart=always -p RestartSec=100 ${command}; systemctl kill -s KILL ${unit}.service
+       until [ "$(systemctl show -P SubState ${unit}.service)" = auto-restart ]; do sleep 0.1; done`,
+      `${unit}.service`,
+    ],
+    [
+      "outside the slice, a service with User= that waits for its restart",
+      `${runsUnit("PID 1 outside the slice")} --unit=${unit} -p Restart=on-failure -p RestartSec=100 ${command}
+       systemctl kill -s KILL ${unit}.service
+       until [ "$(systemctl show -P SubState ${unit}.service)" = auto-restart ]; do sleep 0.1; done`,
+      `${unit}.service`,
+    ],
+    ["the service of a timer", `${inSlice} --on-active=100 ${command}`, `${unit}.timer`],
+    ["the service of a socket", `${inSlice} --socket-property=ListenStream=${never} ${command}`, `${unit}.socket`],
+    ["the service of a path", `${inSlice} --path-property=PathExists=${never}-there ${command}`, `${unit}.path`],
+  ])("%s", async (_, script, culprit) => {
+    await host.sh(script);
+    const { code, report } = await stopWatched(host, "--force", "--yes");
+    expect(code).toBe(0);
+    const advice = report.hints.map((hint) => /To prevent it, as root: (.*)$/.exec(hint)?.[1]);
+    expect(advice).toEqual([`systemctl stop ${culprit}`]);
+    await host.sh(advice[0] ?? "false");
+    const again = await stopWatched(host, "--force", "--yes");
+    expect({ code: again.code, hints: again.report.hints }).toEqual({ code: 0, hints: [] });
+    await expectAftermath(host, again.report);
+  });
+});
 
 /** Units that PID 1 starts again here. */
 const names = /ai-tools-claude-code-3221|lab-again/;
