@@ -3,7 +3,7 @@
 // gone. Nothing in this file writes to a log, a service or a terminal that could block, and nothing here starts a process.
 
 import { type Census, type Found, isDead, isEmpty, isStillAlive, lastPid, type Scope, takeCensus } from "./census.ts";
-import { isErrno, type Kernel, SIGCONT, SIGKILL, SIGTERM } from "./kernel.ts";
+import { isErrno, type Kernel, SIGCONT, SIGKILL, SIGSTOP, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { isPopulated, killSlice, refusalInWords } from "./slice.ts";
 
@@ -44,7 +44,7 @@ export async function terminateGracefully(
   if (interrupted !== 0) return { interrupted, left: undefined };
   const left = takeCensus(kernel, scope, {
     deadlineMs: kernel.nowMs() + limits.leftoverMs,
-    detailsMs: limits.leftoverMs,
+    detailsMs: limits.leftoverMs / 2,
   });
   return { interrupted: 0, left: left.complete ? left : undefined };
 }
@@ -149,8 +149,14 @@ export async function killOutright(
     // Whoever was dead already is signalled all the same, and is no one that this stop has ended.
     if (!killed.has(found.pid) && !isDead(found.status)) killed.set(found.pid, found);
   };
+  const startMs = kernel.nowMs();
+  let killedBefore = 0;
   for (;;) {
     kill.passes++;
+    if (kernel.nowMs() - startMs > limits.killAloneMs && killed.size > killedBefore) {
+      stopAllFirst(kernel, scope, deadlineMs - limits.fuseAbortMs);
+    }
+    killedBefore = killed.size;
     const before = lastPid(kernel);
     if (outside) killWholeSlice(kernel, scope, kill);
     const detailsOf = (pid: number) => !known.has(pid);
@@ -167,6 +173,23 @@ export async function killOutright(
     if (kill.proved || nowMs >= deadlineMs) return kill;
     if (deadlineMs - nowMs <= limits.fuseAbortMs) abortHungConnections(kernel, scope, census, kill);
     if (!proof.begun) await kernel.sleep(kill.passes < 10 ? limits.firstPollMs : limits.laterPollMs);
+  }
+}
+
+/**
+ * A storm of forks that no cgroup holds together outruns the kill: each place that a killed one leaves under the
+ * account's limit of processes is taken by a child of another. A stopped one keeps its place and forks no more. Censuses
+ * that stop everybody, until one finds nobody new; the kill follows at once.
+ */
+function stopAllFirst(kernel: Kernel, scope: Scope, deadlineMs: number): void {
+  const stopped = new Set<number>();
+  const stopOne = ({ pid }: Found) => {
+    if (!stopped.has(pid)) kernel.signal(pid, SIGSTOP);
+    stopped.add(pid);
+  };
+  for (let before = -1; stopped.size > before && kernel.nowMs() < deadlineMs; ) {
+    before = stopped.size;
+    takeCensus(kernel, scope, { deadlineMs, onAlive: stopOne });
   }
 }
 

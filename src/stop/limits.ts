@@ -22,6 +22,8 @@ export const limits = {
   killMs: 10_000,
   /** Reading where newcomers sit, in one pass of the kill, for the report only. */
   killDetailsMs: 20,
+  /** How long killing alone is tried before what keeps growing is stopped first, which a sudo or a shell above it may notice. */
+  killAloneMs: 300,
   /** The last part of the kill in which hung FUSE daemons of the account are cut off. */
   fuseAbortMs: 2_000,
   /** Clearing the runtime directory and bringing the user manager back. */

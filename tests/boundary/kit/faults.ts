@@ -61,6 +61,15 @@ export function inOwnMounts(script: string): string {
   return `exec unshare --mount sh -ec ${quoted(script)}`;
 }
 
+/**
+ * A script that cuts off the FUSE file system that is mounted there, so that whoever waits for it is let go. A connection
+ * bears its mount's minor number; the others in that directory are those of all hosts of the lab, which share a kernel.
+ */
+export function lettingGoOf(place: string): string {
+  const mount = `s|^[0-9]* [0-9]* 0:\\([0-9]*\\) / ${place} .*|\\1|p`;
+  return `for minor in $(sed -n '${mount}' /proc/self/mountinfo); do echo 1 >/sys/fs/fuse/connections/$minor/abort; done`;
+}
+
 /** The slice's directory, without a shell's help. */
 export async function sliceOf(host: LabHost): Promise<string> {
   return `/sys/fs/cgroup/user.slice/user-${await accountUid(host)}.slice`;

@@ -116,7 +116,7 @@ describe("from the host itself", () => {
     ],
     [
       "one whose User= has DynamicUser-like hardening",
-      `systemd-run --quiet --collect --unit=lab-stray --uid=ai-tools -p PrivatePIDs=no -p ProtectSystem=strict -p ProtectProc=invisible -p PrivateUsers=yes -p ProtectControlGroups=yes ${temper("3321")}`,
+      `systemd-run --quiet --collect --unit=lab-stray --uid=ai-tools -p ProtectSystem=strict -p ProtectProc=invisible -p PrivateUsers=yes -p ProtectControlGroups=yes ${temper("3321")}`,
       "stray",
     ],
     [

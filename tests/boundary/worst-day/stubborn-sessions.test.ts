@@ -149,6 +149,7 @@ describe.each(["session-delegated", "system-delegated"] as Place[])("whoever rac
 });
 
 // kernel commit b69bb476dee9: a fork can race the kill of a cgroup
+// Outside the slice nothing ends all of it at once: finding S1.
 describe.each(everywhere)("a fork storm that grows, a unit of %s", (manager) => {
   async function stopStorm(...options: string[]): Promise<void> {
     if (manager === "own manager") await startAccountManager(host);

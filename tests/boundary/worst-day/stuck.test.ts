@@ -10,6 +10,7 @@ import { startBystanders, startPayload } from "../../../src/tooling/tempers/payl
 import { bystanders, expectAftermath, expectStopped, freshHost, stopWatched } from "../kit/aftermath.ts";
 import { startCommand, startCounting, temper, unitOf, type Where } from "../kit/commands.ts";
 import { accountProcesses, eventually, running } from "../kit/facts.ts";
+import { lettingGoOf } from "../kit/faults.ts";
 import { labHost } from "../kit/host.ts";
 import { frontDoor, stopBy } from "../kit/stop.ts";
 
@@ -77,7 +78,7 @@ describe("a process that writes to a frozen file system", () => {
 
 describe("a FUSE daemon that asks its own file system and answers nobody", () => {
   const place = "/run/lab/entangled";
-  const release = "for connection in /sys/fs/fuse/connections/*/abort; do echo 1 >$connection; done";
+  const release = lettingGoOf(place);
 
   beforeEach(() =>
     host.sh("mountpoint -q /sys/fs/fuse/connections || mount -t fusectl fusectl /sys/fs/fuse/connections"),
