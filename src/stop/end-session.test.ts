@@ -15,7 +15,7 @@ import {
   statText,
   statusText,
 } from "./hand-made-processes.fixture.ts";
-import { EACCES, EIO, ENODEV, EROFS, ESRCH, SIGKILL, SIGTERM } from "./kernel.ts";
+import { EACCES, EIO, ENODEV, EROFS, ESRCH, SIGKILL, SIGSTOP, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { auxiliaryVector } from "./simulation/proc-texts.ts";
 
@@ -157,6 +157,42 @@ describe("the kill", () => {
     ]);
     expect(kill).toMatchObject({ proved: true, mechanisms: ["cgroup-kill", "per-pid"], refusal: undefined });
     expect([...kill.killed.keys()].sort()).toEqual([20, 21]);
+  });
+
+  // Under a limit of processes each one that is killed makes room for a child of another.
+  test("stops all first where those whom it killed are followed by others, which then fork no more", async () => {
+    const host = hostWith([30, 31, 32]);
+    const send = host.signal.bind(host);
+    const stopped = new Set<number>();
+    let next = 40;
+    host.signal = (pid, signal) => {
+      if (signal === SIGSTOP) stopped.add(pid);
+      if (signal !== SIGKILL || !host.files.delete(`/proc/${pid}/status`)) return send(pid, signal);
+      const forker = [...host.files.keys()].find((path) => {
+        const other = /^\/proc\/([0-9]+)\/status$/.exec(path)?.[1];
+        return other !== undefined && Number(other) !== host.pid && !stopped.has(Number(other));
+      });
+      host.clockMs += 10;
+      if (forker !== undefined) {
+        place(host, { pid: ++next });
+        const listed = host.directories.get("/proc") as string[];
+        host.directories.set("/proc", [...listed, String(next)]);
+        host.files.set("/proc/loadavg", loadavg(next));
+      }
+      return send(pid, signal);
+    };
+    const startMs = host.clockMs;
+    const kill = await killOutright(host, scopeOf(), true, new Set());
+    expect(kill.proved).toBe(true);
+    expect(stopped.size).toBeGreaterThan(0);
+    expect(host.clockMs - startMs).toBeGreaterThan(limits.killAloneMs);
+    expect(host.clockMs - startMs).toBeLessThan(2_000);
+  });
+
+  test("stops nobody where killing alone is enough", async () => {
+    const host = mortal(hostWith([30, 31, 32]));
+    await killOutright(host, scopeOf(), true, new Set());
+    expect(host.signals.map(({ signal }) => signal)).not.toContain(SIGSTOP);
   });
 
   test("a signal that was accepted is no proof: whoever stays is alive, and the kill ends within its limit", async () => {

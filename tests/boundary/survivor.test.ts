@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { tempersOnHost } from "../../src/tooling/tempers/build-tempers.ts";
 import { startPayloads } from "../../src/tooling/tempers/payloads.ts";
 import { clearHost, eventually, running } from "./kit/facts.ts";
+import { lettingGoOf } from "./kit/faults.ts";
 import { labHost } from "./kit/host.ts";
 import { entryOf, frontDoor, lastStop, results, rowOf, stopBy, stopWithReport } from "./kit/stop.ts";
 
@@ -65,7 +66,7 @@ describe("a process that a tracer of somebody else holds at its exit", () => {
 // moby 22802, 37886, runc 4145
 describe("a process that waits for a file system that hangs", () => {
   const place = "/run/lab/hung";
-  const abort = "for connection in /sys/fs/fuse/connections/*/abort; do echo 1 >$connection; done";
+  const abort = lettingGoOf(place);
 
   afterEach(() => host.sh(`${abort}; umount -l ${place}; systemctl stop lab-hung-files; true`));
 

@@ -121,8 +121,9 @@ function delivered(kept: string, options: PackageOptions): Package {
   mkdirSync(folder, { recursive: true });
   const [rpm, sourceRpm] = [oneIn(join(kept, "RPMS")), oneIn(join(kept, "SRPMS"))].map((path) => {
     const copy = join(folder, basename(path));
-    copyFileSync(path, `${copy}.new`);
-    renameSync(`${copy}.new`, copy);
+    const beside = `${copy}.${process.pid}.new`;
+    copyFileSync(path, beside);
+    renameSync(beside, copy);
     return copy;
   }) as [string, string];
   return { rpm, sourceRpm, sources: join(kept, "SOURCES") };
