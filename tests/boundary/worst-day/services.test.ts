@@ -38,6 +38,7 @@ beforeEach(async () => {
   ]);
 });
 
+// systemd 257: a logind that ran while the bus was stopped does not come back to it.
 const heal = `systemctl kill -s CONT systemd-journald.service dbus.service systemd-logind.service
   systemctl start dbus.socket dbus.service; systemctl restart systemd-logind.service
   rm -f /etc/systemd/system/${manager}; systemctl daemon-reload; pkill -KILL -x sleep; true`;

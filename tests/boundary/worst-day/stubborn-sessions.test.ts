@@ -15,8 +15,6 @@ import {
 import { bystanders, expectAftermath, expectStopped, freshHost, rounds, stopWatched } from "../kit/aftermath.ts";
 import { clearHost, countersOf, eventually, running } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
-import { rowOf } from "../kit/stop.ts";
-import { everywhere, moreProcesses, sessionUnit, stopAmid } from "../kit/units.ts";
 
 const host = await labHost();
 const uid = (await host.sh("id -u ai-tools")).trim();
@@ -146,34 +144,6 @@ describe.each(["session-delegated", "system-delegated"] as Place[])("whoever rac
     await expectStopped(host, result, { outcomes: outcomesIn(place, racing, ({ outcome }) => outcome) });
     await expectAftermath(host, result.report);
   });
-});
-
-// kernel commit b69bb476dee9: a fork can race the kill of a cgroup
-// Outside the slice nothing ends all of it at once: finding S1.
-describe.each(everywhere)("a fork storm that grows, a unit of %s", (manager) => {
-  async function stopStorm(...options: string[]): Promise<void> {
-    if (manager === "own manager") await startAccountManager(host);
-    // The kernel counts the account's processes over all hosts of a machine, so that it may not come to its own limit.
-    const result = await stopAmid(host, { manager, name: "201", temper: "storm" }, moreProcesses(100), ...options);
-    await expectStopped(host, result, { outcomes: { [sessionUnit("201")]: "killed" } });
-    expect(rowOf(result.report, sessionUnit("201")).processes).toBeGreaterThanOrEqual(100);
-    await expectAftermath(host, result.report);
-  }
-
-  test.each(rounds())("is ended whole, round %i", () => stopStorm("--force"));
-
-  test("is ended whole after a grace in which it grew on", () => stopStorm());
-});
-
-// The end of its own, on which whoever runs these tests relies.
-test("a fork storm that nobody stops ends after its seconds", async () => {
-  const storm = `${tempersOnHost}/storm ${countersOnHost}/202 6`;
-  const asAccount = "setpriv --reuid=ai-tools --regid=ai-tools --clear-groups setsid --fork";
-  const counts = await host.sh(`set -- /proc/[0-9]*; before=$#; ${asAccount} ${storm} </dev/null >/dev/null 2>&1
-    sleep 3; set -- /proc/[0-9]*; echo $(($# - before)); sleep 12; pgrep -c -x storm; true`);
-  const [during = 0, after] = counts.trim().split("\n").map(Number);
-  expect(during).toBeGreaterThan(50);
-  expect(after).toBe(0);
 });
 
 // measured: a process that hops survived one-by-one kills 38 of 60 times

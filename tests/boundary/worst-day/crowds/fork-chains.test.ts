@@ -3,9 +3,14 @@
 // outside it, also where the kernel gives out low numbers again.
 
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import type { TrailEntry } from "../../../src/tooling/drill/observer.ts";
-import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
-import { type Place, startAccountManager, startPayloads, type Wanted } from "../../../src/tooling/tempers/payloads.ts";
+import type { TrailEntry } from "../../../../src/tooling/drill/observer.ts";
+import { countersOnHost, tempersOnHost } from "../../../../src/tooling/tempers/build-tempers.ts";
+import {
+  type Place,
+  startAccountManager,
+  startPayloads,
+  type Wanted,
+} from "../../../../src/tooling/tempers/payloads.ts";
 import {
   bystanders,
   expectAftermath,
@@ -14,11 +19,11 @@ import {
   measured,
   rounds,
   stopWatched,
-} from "../kit/aftermath.ts";
-import { clearHost, eventually, running } from "../kit/facts.ts";
-import { labHost } from "../kit/host.ts";
-import { entryOf, helper, stopByScript } from "../kit/stop.ts";
-import { withReport } from "../kit/units.ts";
+} from "../../kit/aftermath.ts";
+import { clearHost, eventually, running } from "../../kit/facts.ts";
+import { labHost } from "../../kit/host.ts";
+import { entryOf, helper, stopByScript } from "../../kit/stop.ts";
+import { withReport } from "../../kit/units.ts";
 
 const host = await labHost();
 

@@ -4,13 +4,13 @@
 
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
-import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
-import { startAccountManager } from "../../../src/tooling/tempers/payloads.ts";
-import { expectAftermath, expectStopped, freshHost, measured, rounds, stopWatched } from "../kit/aftermath.ts";
-import { accountProcesses, countersOf, eventually, running } from "../kit/facts.ts";
-import { labHost } from "../kit/host.ts";
-import { helper, question, rowOf, stopOnTerminal, stopWithReport } from "../kit/stop.ts";
-import { everywhere, runsUnit, sessionUnit, startUnit, stopAmid } from "../kit/units.ts";
+import { countersOnHost, tempersOnHost } from "../../../../src/tooling/tempers/build-tempers.ts";
+import { startAccountManager } from "../../../../src/tooling/tempers/payloads.ts";
+import { expectAftermath, expectStopped, freshHost, measured, rounds, stopWatched } from "../../kit/aftermath.ts";
+import { accountProcesses, countersOf, eventually, running } from "../../kit/facts.ts";
+import { labHost } from "../../kit/host.ts";
+import { helper, question, rowOf, stopOnTerminal, stopWithReport } from "../../kit/stop.ts";
+import { everywhere, runsUnit, sessionUnit, startUnit, stopAmid } from "../../kit/units.ts";
 
 // The machine itself is slow with all these; the stop's own limit is asserted from its report.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 });
