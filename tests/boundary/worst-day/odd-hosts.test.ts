@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Promise: on a host that is set up in another way (clocks, /proc, cgroup layout, numbers of the account, a helper in a
+// Promise: on a host that is set up in another way (/proc, cgroup layout, numbers of the account, a helper in a
 // container), the stop either sees everything and does its work, or refuses with 5 and touches nothing.
 //
-// Clocks are left to the virtual machines: a container may neither set the wall clock nor give a time namespace its
-// offsets (CAP_SYS_TIME), and both would be this machine's. The layout with cgroup v1 alone is one without a v2 mount here.
+// The layout with cgroup v1 alone is one without a v2 mount here. A clock that jumps for the helper alone is tried in
+// clock.test.ts; one that jumps for PID 1 as well would be the machine's.
 
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
