@@ -92,7 +92,9 @@ describe("at a terminal", () => {
 
   test("a process of the account on the same terminal could answer: the question is not asked", async () => {
     const neighbour = `${tempersOnHost}/stubborn ${countersOnHost}/604 60`;
-    const shared = `setpriv --reuid=ai-tools --regid=ai-tools --clear-groups ${neighbour} & exec ${helper}`;
+    const asAccount = "setpriv --reuid=ai-tools --regid=ai-tools --clear-groups";
+    const isThere = `until [ -s ${countersOnHost}/604 ]; do sleep 0.01; done`;
+    const shared = `${asAccount} ${neighbour} & ${isThere}; exec ${helper}`;
     const { code, screen, entries } = await stopOnTerminal(host, ["sh", "-c", shared], async (terminal) => {
       await eventually("SIGTERM arrives", async () =>
         (await readCounters(host)).some(({ payload, terms }) => payload === "604" && terms > 0),

@@ -61,7 +61,6 @@ test.each(rounds())("two at once both end with 0 and the manager comes back, rou
   await expectCalm(host, { manager: "active" });
 });
 
-// Finding P2.
 test.each(rounds())(
   "twenty at once all end with 0, each tells of its own verdict, and the manager comes back, round %i",
   async () => {
