@@ -92,7 +92,7 @@ describe("what is shown and written", () => {
   /** Of all line beginnings that sound like a verdict there is only the stop's own, on terminals of every usual width. */
   function expectOneVerdict(screen: string, verdict: RegExp): void {
     expect(screen.replaceAll(/[\r\n]/g, "")).toMatch(/^[\x20-\x7e]*$/);
-    // Finding C1.
+    // Padding put a line of it at the left edge of a narrow terminal.
     for (let width = 60; width <= 140; width++) {
       const verdicts = lineStarts(screen, width).filter((line) =>
         /^(STOPPED: every|NOT STOPPED|Nothing was ru| {2}stopped {2}all)/.test(line),

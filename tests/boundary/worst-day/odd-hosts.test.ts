@@ -122,7 +122,7 @@ describe("5, nothing touched, where", () => {
     expect((await lookForCalm(host)).running).toEqual(["3801", "3802", ...bystanders].sort());
   });
 
-  // Without /proc no descriptor can be opened again, and nothing is written that could block (finding D6).
+  // Without /proc no descriptor can be opened again, and nothing is written that could block.
   test.each([
     ["is not mounted", "umount -l /proc"],
     ["is something else", "mount -t tmpfs tmpfs /proc"],

@@ -48,7 +48,7 @@ describe.each(managers)("a unit of %s that shall not be killed is killed", (mana
     await expectAftermath(host, result.report);
   });
 
-  // Finding A1 for the account's own manager.
+  // In the own manager too: it must not be asked before its units.
   test("with a grace, in which it is asked like all others", async () => {
     const properties = "-p KillMode=none -p SendSIGKILL=no -p KillSignal=SIGCONT";
     await startUnit(host, { manager, name: "3202", temper: "polite", properties });
