@@ -95,7 +95,7 @@ describe("another stop", () => {
     ["somebody else by now", (host) => place(host, { pid: 300, startTicks: 8, ...asRoot })],
     [
       "standing still (stopped, frozen, in D) since long",
-      (host) => void host.files.set("/proc/uptime", `${limits.stopAtMostMs / 1_000 + 1}.00 1.00\n`),
+      (host) => void host.files.set(`${directory}/300-7`, String(host.clockMs - limits.stopAtMostMs - 1)),
     ],
     ["this one itself", (host) => void host.directories.set(directory, ["400-9"])],
     [
@@ -110,9 +110,20 @@ describe("another stop", () => {
     expect(isAnotherStopRunning(host)).toBe(false);
   });
 
-  test("runs as long as its limits allow", () => {
+  test("runs as long as its limits allow, and where nobody can tell since when", () => {
     const host = twoStops();
-    host.files.set("/proc/uptime", `${limits.stopAtMostMs / 1_000 - 1}.00 1.00\n`);
+    for (const begun of [String(host.clockMs - limits.stopAtMostMs), "", "nonsense"]) {
+      host.files.set(`${directory}/300-7`, begun);
+      expect(isAnotherStopRunning(host)).toBe(true);
+    }
+  });
+
+  // An exec keeps the start of the process, and a suspended machine ages it.
+  test("runs however old its process is", () => {
+    const host = twoStops();
+    host.files.set("/proc/uptime", "1000000.00 1.00\n");
+    announceStop(host);
+    expect(Number(host.files.get(own))).toBe(host.clockMs);
     expect(isAnotherStopRunning(host)).toBe(true);
   });
 
@@ -150,16 +161,20 @@ describe("of several stops one at a time restores", () => {
 
   test("while the one that does it lives, no other does", () => {
     const host = twoStops();
-    host.files.set(lock, "300-7");
-    expect(beginRestoring(host)).toBe(false);
-    expect(host.files.get(lock)).toBe("300-7");
+    for (const text of ["300-7", `300-7 ${host.clockMs}`]) {
+      host.files.set(lock, text);
+      expect(beginRestoring(host)).toBe(false);
+      expect(host.files.get(lock)).toBe(text);
+    }
+    host.files.set(lock, `300-7 ${host.clockMs - limits.stopAtMostMs - 1}`);
+    expect(beginRestoring(host)).toBe(true);
   });
 
   test.each(["300-8", "302-7", "", "nonsense"])("one that was killed at it (%s) holds up nobody", (owner) => {
     const host = twoStops();
     host.files.set(lock, owner);
     expect(beginRestoring(host)).toBe(true);
-    expect(host.files.get(lock)).toBe("400-9");
+    expect(host.files.get(lock)).toBe(`400-9 ${host.clockMs}`);
     endRestoring(host);
     expect(host.files.has(lock)).toBe(false);
   });

@@ -5,7 +5,7 @@
 import { isDead, readStatus, startTicksOf } from "./census.ts";
 import { EEXIST, type Errno, type Host, isErrno } from "./kernel.ts";
 import { limits } from "./limits.ts";
-import { decimal, parseUptimeTicks } from "./proc-files.ts";
+import { decimal } from "./proc-files.ts";
 import { chmodPath, runProgram } from "./programs.ts";
 
 const runDirectory = "/run/ai-tools";
@@ -14,8 +14,6 @@ const restoreNote = `${stopDirectory}/restore-wanted`;
 const restoringPath = `${stopDirectory}/restoring`;
 /** Its size is the number of stops since boot, so that no raise is lost between two that write at once. */
 const counterPath = `${stopDirectory}/count`;
-/** A clock tick, as /proc counts (100 a second on every architecture that systemd runs on). */
-const msPerTick = 10;
 export const lastStopPath = `${runDirectory}/last-stop.json`;
 
 /** This stop, as others see it, and whether it was alone when it began. */
@@ -33,13 +31,18 @@ export function announceStop(host: Host): Announcement {
   for (const entry of entries(host)) if (!entry.lives) host.remove(`${stopDirectory}/${entry.name}`);
   const alone = !isAnotherStopRunning(host);
   const path = `${stopDirectory}/${ownName(host)}`;
-  host.createFile(path, "", 0o644);
+  host.createFile(path, moment(host), 0o644);
   host.appendFile(counterPath, ".", 0o644);
   return { path, alone, raised: countStops(host) };
 }
 
 function ownName(host: Host): string {
   return `${host.pid}-${startTicksOf(host, host.pid) ?? 0}`;
+}
+
+/** Monotonic, and the same clock for every process of a boot. Not the start of the process: an exec keeps that. */
+function moment(host: Host): string {
+  return String(Math.floor(host.nowMs()));
 }
 
 function countStops(host: Host): number | undefined {
@@ -70,7 +73,10 @@ function entries(host: Host): { name: string; pid: number; lives: boolean }[] {
   if (isErrno(names)) return [];
   return names.flatMap((name) => {
     const helper = parseHelper(name);
-    return helper === undefined ? [] : [{ name, pid: helper.pid, lives: isHelperAlive(host, helper) }];
+    if (helper === undefined) return [];
+    const begun = host.readText(`${stopDirectory}/${name}`);
+    const lives = !isTooOld(host, isErrno(begun) ? "" : begun) && isHelperAlive(host, helper);
+    return [{ name, pid: helper.pid, lives }];
   });
 }
 
@@ -85,11 +91,13 @@ function parseHelper(text: string): Helper | undefined {
   return pid === undefined || startTicks === undefined || more !== undefined ? undefined : { pid, startTicks };
 }
 
-/** Not one that stands still (stopped, frozen, in D): it would keep the manager away for ever. */
+/** A helper that stands still (stopped, frozen, in D) would keep the manager away for ever. Of unknown age is young. */
+function isTooOld(host: Host, begun: string): boolean {
+  const begunMs = decimal(begun.trim());
+  return begunMs !== undefined && host.nowMs() - begunMs > limits.stopAtMostMs;
+}
+
 function isHelperAlive(host: Host, { pid, startTicks }: Helper): boolean {
-  const uptime = host.readText("/proc/uptime");
-  const nowTicks = isErrno(uptime) ? undefined : parseUptimeTicks(uptime);
-  if (nowTicks !== undefined && nowTicks - startTicks > limits.stopAtMostMs / msPerTick) return false;
   const status = readStatus(host, pid);
   if (typeof status === "string") return status === "unreadable";
   const start = startTicksOf(host, pid);
@@ -116,11 +124,12 @@ export function removeRestoreNote(host: Host): void {
 /** Makes this stop the one that clears and restores; false while another one that lives is at it. */
 export function beginRestoring(host: Host): boolean {
   for (let attempt = 0; attempt < 2; attempt++) {
-    const errno = host.createFile(restoringPath, ownName(host), 0o644);
+    const errno = host.createFile(restoringPath, `${ownName(host)} ${moment(host)}`, 0o644);
     if (errno !== EEXIST) return true;
-    const owner = host.readText(restoringPath);
-    const helper = isErrno(owner) ? undefined : parseHelper(owner.trim());
-    if (helper !== undefined && isHelperAlive(host, helper)) return false;
+    const text = host.readText(restoringPath);
+    const [owner = "", begun = ""] = isErrno(text) ? [] : text.trim().split(" ");
+    const helper = parseHelper(owner);
+    if (helper !== undefined && !isTooOld(host, begun) && isHelperAlive(host, helper)) return false;
     host.remove(restoringPath);
   }
   return true;

@@ -207,7 +207,7 @@ describe("a unit of the account's without a process", () => {
     askWhatReturns(answering({ code: 0, output: blocks.join("\n\n") }), scopeOf(), [], answered);
   const waiting = "SubState=auto-restart\nRestart=always";
 
-  test.each(["User=ai-tools", "User=990", "User=\nSlice=user-990.slice"])(
+  test.each(["User=ai-tools", "User=990", "User=\nSlice=user-990.slice", "User=\nSlice=user-990-work.slice"])(
     "is told of where PID 1 waits to start it again: %j",
     async (whose) => {
       expect(await ask([`Id=a.service\n${waiting}\n${whose}`])).toEqual([
@@ -224,6 +224,7 @@ describe("a unit of the account's without a process", () => {
 
   test.each([
     ["somebody else's", `Id=a.service\n${waiting}\nUser=olga\nSlice=user-1000.slice`],
+    ["in a slice that only looks like it", `Id=a.service\n${waiting}\nUser=\nSlice=user-9901.slice`],
     ["root's", `Id=a.service\n${waiting}\nUser=\nSlice=system.slice`],
     ["one that stays ended", "Id=a.service\nSubState=failed\nRestart=always\nUser=ai-tools"],
     ["the account's manager", `Id=user@990.service\n${waiting}\nUser=990\nSlice=user-990.slice`],

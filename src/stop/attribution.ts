@@ -58,12 +58,13 @@ export async function askWhatReturns(
     ];
   }
   const own = slice.path.slice(slice.path.lastIndexOf("/") + 1);
-  const users = [accountName, String(identity.uid)];
+  const below = own.replace(/\.slice$/, "-");
+  const users = [accountName, ...[...identity.numbers].map(String)];
   const hints = answered ? [] : restartHints(asked, records);
   for (const [unit, record] of records) {
     const isPlumbing = /^(user|user-runtime-dir)@/.test(unit);
     if (isPlumbing || !plainUnitName.test(unit) || asked.some((row) => row.unit === unit)) continue;
-    if (!users.includes(record.user) && record.slice !== own) continue;
+    if (!users.includes(record.user) && record.slice !== own && !record.slice.startsWith(below)) continue;
     hints.push(...hintsOf(unit, { ...record, restart: record.waitsForRestart ? record.restart : "no" }));
   }
   return hints.slice(0, limits.named);
@@ -137,7 +138,7 @@ async function askInit(host: Host, units: readonly string[]): Promise<Map<string
       user: value("User"),
       mainPid: decimal(value("MainPID")) || undefined,
       slice: value("Slice"),
-      waitsForRestart: value("SubState") === "auto-restart",
+      waitsForRestart: value("SubState").startsWith("auto-restart"),
       triggers: value("TriggeredBy")
         .split(" ")
         .filter((name) => plainUnitName.test(name)),

@@ -2,7 +2,18 @@
 // Acts on sessions: ask everything to end within one shared grace, then kill whatever is there and prove that it is
 // gone. Nothing in this file writes to a log, a service or a terminal that could block, and nothing here starts a process.
 
-import { type Census, type Found, isDead, isEmpty, isStillAlive, lastPid, type Scope, takeCensus } from "./census.ts";
+import {
+  type Census,
+  type Found,
+  isDead,
+  isEmpty,
+  isStillAlive,
+  lastPid,
+  readStatus,
+  type Scope,
+  takeCensus,
+} from "./census.ts";
+import { isOfAccount } from "./identity.ts";
 import { isErrno, type Kernel, SIGCONT, SIGKILL, SIGSTOP, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { isPopulated, killSlice, refusalInWords } from "./slice.ts";
@@ -150,13 +161,12 @@ export async function killOutright(
     if (!killed.has(found.pid) && !isDead(found.status)) killed.set(found.pid, found);
   };
   const startMs = kernel.nowMs();
-  let killedBefore = 0;
+  let grew = false;
   for (;;) {
     kill.passes++;
-    if (kernel.nowMs() - startMs > limits.killAloneMs && killed.size > killedBefore) {
-      stopAllFirst(kernel, scope, deadlineMs - limits.fuseAbortMs);
-    }
-    killedBefore = killed.size;
+    const passMs = kernel.nowMs();
+    if (grew && passMs - startMs > limits.killAloneMs) stopAllFirst(kernel, scope, deadlineMs);
+    const killedBefore = killed.size;
     const before = lastPid(kernel);
     if (outside) killWholeSlice(kernel, scope, kill);
     const detailsOf = (pid: number) => !known.has(pid);
@@ -172,25 +182,45 @@ export async function killOutright(
     const nowMs = kernel.nowMs();
     if (kill.proved || nowMs >= deadlineMs) return kill;
     if (deadlineMs - nowMs <= limits.fuseAbortMs) abortHungConnections(kernel, scope, census, kill);
-    if (!proof.begun) await kernel.sleep(kill.passes < 10 ? limits.firstPollMs : limits.laterPollMs);
+    grew = killed.size > killedBefore;
+    const pauseMs = kill.passes < 10 ? limits.firstPollMs : limits.laterPollMs;
+    // Where nobody new came there is no race any more, and the dying need the processor as well.
+    const restMs = grew ? 0 : Math.min(nowMs - passMs, limits.restMs);
+    if (!proof.begun) await kernel.sleep(Math.max(pauseMs, restMs));
   }
 }
 
 /**
  * A storm of forks that no cgroup holds together outruns the kill: each place that a killed one leaves under the
  * account's limit of processes is taken by a child of another. A stopped one keeps its place and forks no more. Censuses
- * that stop everybody, until one finds nobody new; the kill follows at once.
+ * that stop everybody, until one finds nobody new, and never for long; the kill follows at once, and ends the stopped.
+ * Not whoever has a parent of somebody else's: sudo, su and runuser stop themselves with a child that is stopped, for good.
  */
-function stopAllFirst(kernel: Kernel, scope: Scope, deadlineMs: number): void {
-  const stopped = new Set<number>();
-  const stopOne = ({ pid }: Found) => {
-    if (!stopped.has(pid)) kernel.signal(pid, SIGSTOP);
-    stopped.add(pid);
+function stopAllFirst(kernel: Kernel, scope: Scope, killDeadlineMs: number): void {
+  const deadlineMs = Math.min(killDeadlineMs, kernel.nowMs() + limits.stopFirstMs);
+  const seen = new Set<number>();
+  const parents = new Map<number, boolean>();
+  const mayStop = (parent: number) => {
+    const known = parents.get(parent) ?? isOwnParent(kernel, scope, parent);
+    parents.set(parent, known);
+    return known;
   };
-  for (let before = -1; stopped.size > before && kernel.nowMs() < deadlineMs; ) {
-    before = stopped.size;
+  const stopOne = ({ pid, status }: Found) => {
+    if (mayStop(status.parent)) kernel.signal(pid, SIGSTOP);
+    seen.add(pid);
+  };
+  for (let before = -1; seen.size > before && kernel.nowMs() < deadlineMs; ) {
+    before = seen.size;
     takeCensus(kernel, scope, { deadlineMs, onAlive: stopOne });
   }
+}
+
+/** Whether a parent is PID 1, gone, or the account's. */
+function isOwnParent(kernel: Kernel, { identity }: Scope, parent: number): boolean {
+  if (parent <= 1) return true;
+  const status = readStatus(kernel, parent);
+  if (typeof status === "string") return status === "gone";
+  return status.uids.some((uid) => isOfAccount(identity, uid));
 }
 
 function killWholeSlice(kernel: Kernel, scope: Scope, kill: Kill): void {

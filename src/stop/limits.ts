@@ -22,8 +22,11 @@ export const limits = {
   killMs: 10_000,
   /** Reading where newcomers sit, in one pass of the kill, for the report only. */
   killDetailsMs: 20,
-  /** How long killing alone is tried before what keeps growing is stopped first, which a sudo or a shell above it may notice. */
+  /** How long killing alone is tried before what keeps growing is stopped first, and how long that may take each time. */
   killAloneMs: 300,
+  stopFirstMs: 500,
+  /** Pause of the kill as long as its pass was, at most this, where nobody new came: the dying need the processor too. */
+  restMs: 100,
   /** The last part of the kill in which hung FUSE daemons of the account are cut off. */
   fuseAbortMs: 2_000,
   /** Clearing the runtime directory and bringing the user manager back. */

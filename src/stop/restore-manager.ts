@@ -66,11 +66,12 @@ async function clearAndRestoreAlone(host: Host, scope: Scope, withoutNote: boole
     const frozen = answer("not-restored", "the slice is frozen: whatever is started in it hangs");
     return { ...frozen, mend: `${thaw} && ${clearing(uid)} && ${mend}` };
   }
+  const other = isManagerRunning(host, scope)
+    ? "one that was started meanwhile was ended with the clearing"
+    : undefined;
   const left = await clearRuntimeDirectory(host, uid, deadlineMs);
   if (!isRestoreWanted(host) && !withoutNote) {
-    return left === undefined
-      ? answer("not-running", undefined)
-      : { ...answer("not-running", left), mend: clearing(uid) };
+    return left === undefined ? answer("not-running", other) : { ...answer("not-running", left), mend: clearing(uid) };
   }
   if (isErrno(host.lstat("/var/lib/systemd/linger/ai-tools"))) {
     return answer("not-wanted", "lingering is off for the account: the manager belonged to a login that is over");

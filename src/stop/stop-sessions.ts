@@ -83,8 +83,8 @@ export async function stopSessions(host: Host, request: StopRequest): Promise<nu
   await unlessItThrows(run, "thaw", () => thaw(run), undefined);
   await unlessItThrows(run, "verdict", () => describe(run, rows, left, kill), undefined);
   await unlessItThrows(run, "record", () => publish(run), undefined);
-  await unlessItThrows(run, "announcement", () => withdraw(run, entry), undefined);
   await unlessItThrows(run, "hints", () => addLateHints(run, rows, initAnswered), undefined);
+  await unlessItThrows(run, "announcement", () => withdraw(run, entry), undefined);
   if (kill.proved) await restoreAndLookAgain(run, entry);
   return finish(run);
 }

@@ -3,17 +3,34 @@
 // without pause leave a process of ordinary priority some thirty looks a second, and are faster. QuickJS has no call for a
 // priority, so the executable asks for one before its main function.
 //
-// Best effort, silent: a container may not let it. Both priorities belong to this process alone, not to the operator's
-// session, and end with it; what it starts has neither (sched(7), "Reset scheduling policy on fork"). Round robin of the
-// lowest rank, since a nice value counts for nothing against other sessions where autogroups are on (sched(7)); the kernel
-// keeps a twentieth of each processor for everybody else (sched_rt_runtime_us).
+// Best effort, silent: a container may not let it. Both priorities belong to this process, not to the operator's session,
+// and end with it; programs that it starts have neither (sched(7), "Reset scheduling policy on fork"), and its own
+// children of this executable do not ask. Round robin of the lowest rank, since a nice value counts for nothing against
+// other sessions where autogroups are on (sched(7)).
 
+#include <fcntl.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
-__attribute__((constructor)) static void ask_for_priority(void) {
+// A filter of system calls may kill whoever makes one of these (systemd's `SystemCallFilter=~@resources`). Unknown is yes.
+static int is_filtered(void) {
+  static char text[8192];
+  int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 1;
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  return length <= 0 || strstr(text, "\nSeccomp:\t0\n") == NULL;
+}
+
+__attribute__((constructor)) static void ask_for_priority(int count, char **words) {
+  // The recorder and its like, see src/stop/main.ts.
+  if (count < 1 || strncmp(words[0], "ai-tools-stop: ", 15) == 0 || is_filtered()) return;
   struct sched_param ordinary = {.sched_priority = 0}, lowest_rank = {.sched_priority = 1};
+  struct rlimit endless = {RLIM_INFINITY, RLIM_INFINITY};
   sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &ordinary);
   setpriority(PRIO_PROCESS, 0, -20);
-  sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest_rank);
+  // A caller's limit on realtime would end the helper in the middle of a look (setrlimit(2), RLIMIT_RTTIME).
+  if (setrlimit(RLIMIT_RTTIME, &endless) == 0) sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &lowest_rank);
 }
