@@ -6,10 +6,10 @@ import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { countersOnHost, tempersOnHost } from "../../../../src/tooling/tempers/build-tempers.ts";
 import { startAccountManager } from "../../../../src/tooling/tempers/payloads.ts";
 import { expectAftermath, expectStopped, freshHost, rounds } from "../../kit/aftermath.ts";
-import { clearHost } from "../../kit/facts.ts";
+import { clearHost, eventually } from "../../kit/facts.ts";
 import { labHost } from "../../kit/host.ts";
-import { rowOf } from "../../kit/stop.ts";
-import { everywhere, moreProcesses, sessionUnit, stopAmid } from "../../kit/units.ts";
+import { helper, rowOf, stopByScript } from "../../kit/stop.ts";
+import { everywhere, moreProcesses, sessionUnit, stopAmid, withReport } from "../../kit/units.ts";
 
 const host = await labHost();
 
@@ -31,6 +31,19 @@ describe.each(everywhere)("a fork storm that grows, a unit of %s", (manager) => 
   test.each(rounds())("is ended whole, round %i", () => stopStorm("--force"));
 
   test("is ended whole after a grace in which it grew on", () => stopStorm());
+});
+
+// sudo stops itself, for good, with a child that is stopped: where storms are stopped before they are killed.
+test("the sudo above a fork storm ends with it", async () => {
+  const storm = `${tempersOnHost}/storm ${countersOnHost}/203 60`;
+  const result = await stopByScript(
+    host,
+    `set -- /proc/[0-9]*; before=$#
+     systemd-run --quiet --collect --unit=lab-command-203 sudo -u ai-tools ${storm} || exit
+     until ${moreProcesses(100)}; do sleep 0.05; done; exec ${helper} --json --yes --force`,
+  );
+  await expectStopped(host, withReport(result, result.stdout));
+  await eventually("sudo has ended", async () => (await host.run(["pgrep", "-x", "sudo"])).code === 1, 30_000);
 });
 
 // The end of its own, on which whoever runs these tests relies.
