@@ -15,7 +15,7 @@ import {
   statText,
   statusText,
 } from "./hand-made-processes.fixture.ts";
-import { EACCES, EIO, ENODEV, EROFS, ESRCH, SIGKILL, SIGSTOP, SIGTERM } from "./kernel.ts";
+import { EACCES, EIO, ENODEV, EROFS, ESRCH, SIGKILL, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { auxiliaryVector } from "./simulation/proc-texts.ts";
 
@@ -157,89 +157,6 @@ describe("the kill", () => {
     ]);
     expect(kill).toMatchObject({ proved: true, mechanisms: ["cgroup-kill", "per-pid"], refusal: undefined });
     expect([...kill.killed.keys()].sort()).toEqual([20, 21]);
-  });
-
-  // Under a limit of processes each one that is killed makes room for a child of another.
-  test("stops all first where those whom it killed are followed by others, which then fork no more", async () => {
-    const host = hostWith([30, 31, 32]);
-    const send = host.signal.bind(host);
-    const stopped = new Set<number>();
-    let next = 40;
-    host.signal = (pid, signal) => {
-      if (signal === SIGSTOP) stopped.add(pid);
-      if (signal !== SIGKILL || !host.files.delete(`/proc/${pid}/status`)) return send(pid, signal);
-      const forker = [...host.files.keys()].find((path) => {
-        const other = /^\/proc\/([0-9]+)\/status$/.exec(path)?.[1];
-        return other !== undefined && Number(other) !== host.pid && !stopped.has(Number(other));
-      });
-      host.clockMs += 10;
-      if (forker !== undefined) {
-        place(host, { pid: ++next });
-        const listed = host.directories.get("/proc") as string[];
-        host.directories.set("/proc", [...listed, String(next)]);
-        host.files.set("/proc/loadavg", loadavg(next));
-      }
-      return send(pid, signal);
-    };
-    const startMs = host.clockMs;
-    const kill = await killOutright(host, scopeOf(), true, new Set());
-    expect(kill.proved).toBe(true);
-    expect(stopped.size).toBeGreaterThan(0);
-    expect(host.clockMs - startMs).toBeGreaterThan(limits.killAloneMs);
-    expect(host.clockMs - startMs).toBeLessThan(2_000);
-  });
-
-  // One that a timer continues at once, and one more in each look: nobody is ever found stopped.
-  test("does not go on stopping who cannot be stopped: killing goes on in between", async () => {
-    const host = hostWith([30]);
-    const killedAtMs: number[] = [];
-    const send = host.signal.bind(host);
-    host.signal = (pid, signal) => {
-      if (signal === SIGKILL) killedAtMs.push(host.clockMs);
-      return send(pid, signal);
-    };
-    const list = host.list.bind(host);
-    let next = 40;
-    host.list = (path) => {
-      if (path === "/proc") {
-        host.clockMs += 40;
-        place(host, { pid: ++next });
-        host.files.set("/proc/loadavg", loadavg(next));
-        host.directories.set("/proc", [...(host.directories.get("/proc") as string[]), String(next)]);
-      }
-      return list(path);
-    };
-    await killOutright(host, scopeOf(), true, new Set());
-    const gaps = killedAtMs.slice(1).map((ms, index) => ms - (killedAtMs[index] as number));
-    expect(Math.max(...gaps)).toBeLessThan(1_000);
-    expect(host.signals.filter(({ pid, signal }) => pid === 30 && signal === SIGSTOP).length).toBeGreaterThan(1);
-  });
-
-  test("stops nobody whom a parent of somebody else's waits for: sudo would stop itself for good", async () => {
-    const host = hostWith([30, 31]);
-    place(host, { pid: 20, uids: [0, 0, 0, 0], cgroup: "/system.slice/cron.service" });
-    place(host, { pid: 30, parent: 20 });
-    place(host, { pid: 31, parent: 30 });
-    const list = host.list.bind(host);
-    let next = 40;
-    host.list = (path) => {
-      if (path === "/proc") {
-        host.clockMs += 100;
-        place(host, { pid: ++next, parent: 31 });
-        host.files.set("/proc/loadavg", loadavg(next));
-        host.directories.set("/proc", [...(host.directories.get("/proc") as string[]), String(next)]);
-      }
-      return list(path);
-    };
-    await killOutright(host, scopeOf(), true, new Set());
-    const stopped = new Set(host.signals.filter(({ signal }) => signal === SIGSTOP).map(({ pid }) => pid));
-    expect([stopped.has(30), stopped.has(31)]).toEqual([false, true]);
-  });
-
-  test("stops nobody where killing alone is enough", async () => {
-    const host = mortal(hostWith([30, 31, 32]));
-    await killOutright(host, scopeOf(), true, new Set());
-    expect(host.signals.map(({ signal }) => signal)).not.toContain(SIGSTOP);
   });
 
   test("a signal that was accepted is no proof: whoever stays is alive, and the kill ends within its limit", async () => {
