@@ -139,7 +139,7 @@ export async function accountUid(host: LabHost): Promise<number> {
 
 /** Lets the account's manager run without a login, and waits until it does. */
 export async function startAccountManager(host: LabHost): Promise<void> {
-  await host.sh(`loginctl enable-linger ai-tools; manager=user@$(id -u ai-tools).service
+  await host.sh(`${sliceIsSettled}; loginctl enable-linger ai-tools; manager=user@$(id -u ai-tools).service
     systemctl reset-failed $manager 2>/dev/null; systemctl start $manager`);
 }
 
