@@ -7,7 +7,9 @@ import { HandMadeHost } from "./hand-made-host.fixture.ts";
 import {
   censusOf,
   found,
+  hostOf,
   loadavg,
+  mortal,
   place,
   populate,
   scopeOf,
@@ -118,28 +120,8 @@ describe("empty looks are a proof", () => {
 describe("the kill", () => {
   const killFile = `/sys/fs/cgroup${slicePath}/cgroup.kill`;
 
-  function hostWith(pids: readonly number[]): HandMadeHost {
-    const host = new HandMadeHost();
-    populate(
-      host,
-      pids.map((pid) => ({ pid })),
-      Math.max(10, ...pids),
-    );
-    return host;
-  }
-
-  /** SIGKILL takes processes off the host. */
-  function mortal(host: HandMadeHost): HandMadeHost {
-    const send = host.signal.bind(host);
-    host.signal = (pid, signal) => {
-      if (signal === SIGKILL) host.files.delete(`/proc/${pid}/status`);
-      return send(pid, signal);
-    };
-    return host;
-  }
-
   test("runs even where nothing is left, both mechanisms in every pass", async () => {
-    const host = hostWith([]);
+    const host = hostOf([]);
     const kill = await killOutright(host, scopeOf(), true, new Set());
     expect(kill).toMatchObject({ proved: true, passes: 2 });
     expect(host.writes).toEqual([
@@ -149,7 +131,7 @@ describe("the kill", () => {
   });
 
   test("signals each process once per pass and proves it gone afterwards", async () => {
-    const host = mortal(hostWith([20, 21]));
+    const host = mortal(hostOf([20, 21]));
     const kill = await killOutright(host, scopeOf(), true, new Set());
     expect(host.signals).toEqual([
       { pid: 21, signal: SIGKILL },
@@ -160,7 +142,7 @@ describe("the kill", () => {
   });
 
   test("a signal that was accepted is no proof: whoever stays is alive, and the kill ends within its limit", async () => {
-    const host = hostWith([20]);
+    const host = hostOf([20]);
     const startMs = host.clockMs;
     const kill = await killOutright(host, scopeOf(), true, new Set());
     expect(kill.proved).toBe(false);
@@ -169,14 +151,14 @@ describe("the kill", () => {
   });
 
   test("a slice that says populated is alive, whatever the census says", async () => {
-    const host = hostWith([]);
+    const host = hostOf([]);
     host.files.set(`/sys/fs/cgroup${slicePath}/cgroup.events`, "populated 1\n");
     const kill = await killOutright(host, scopeOf(), true, new Set());
     expect(kill).toMatchObject({ proved: false, slicePopulated: true });
   });
 
   test("goes on process by process where the write is refused, and says so", async () => {
-    const host = mortal(hostWith([20]));
+    const host = mortal(hostOf([20]));
     host.writeAnswers.set(killFile, EROFS);
     const kill = await killOutright(host, scopeOf(), true, new Set());
     expect(kill).toMatchObject({
@@ -187,21 +169,21 @@ describe("the kill", () => {
   });
 
   test("a slice that is gone is neither a mechanism nor a refusal", async () => {
-    const host = mortal(hostWith([20]));
+    const host = mortal(hostOf([20]));
     host.writeAnswers.set(killFile, ENODEV);
     const kill = await killOutright(host, scopeOf(), true, new Set());
     expect(kill).toMatchObject({ proved: true, mechanisms: ["per-pid"], refusal: undefined });
   });
 
   test("a helper that could not leave the slice does not write its own end", async () => {
-    const host = mortal(hostWith([20]));
+    const host = mortal(hostOf([20]));
     await killOutright(host, scopeOf(), false, new Set());
     expect(host.writes).toEqual([]);
     expect(host.signals).toEqual([{ pid: 20, signal: SIGKILL }]);
   });
 
   test("whoever could be a bystander is counted and never signalled", async () => {
-    const host = hostWith([]);
+    const host = hostOf([]);
     populate(host, [{ pid: 20, uids: [0, 990, 0, 990] }], 20);
     host.files.set("/proc/20/cgroup", EIO);
     const kill = await killOutright(host, scopeOf(), true, new Set());
@@ -213,7 +195,7 @@ describe("the kill", () => {
     const connections = "/sys/fs/fuse/connections";
 
     async function stuck(changes: (host: HandMadeHost) => void): Promise<string[]> {
-      const host = hostWith([20]);
+      const host = hostOf([20]);
       host.files.set("/proc/20/wchan", "request_wait_answer");
       host.directories.set(connections, ["41", "42", "../41"]);
       const owned = (uid: number) => ({ kind: "directory" as const, mode: 0o500, uid, nlink: 2, rdev: 0, size: 0 });

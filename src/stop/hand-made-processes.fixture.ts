@@ -2,9 +2,9 @@
 // Processes, places and findings written down by hand for unit tests, in the form in which Linux 6.18 prints them.
 
 import type { Census, Found, Scope } from "./census.ts";
-import type { HandMadeHost } from "./hand-made-host.fixture.ts";
+import { HandMadeHost } from "./hand-made-host.fixture.ts";
 import type { Identity } from "./identity.ts";
-import type { FileStat } from "./kernel.ts";
+import { type FileStat, SIGKILL } from "./kernel.ts";
 import type { ProcessStatus } from "./proc-files.ts";
 import type { Slice } from "./slice.ts";
 
@@ -112,6 +112,27 @@ export function populate(host: HandMadeHost, processes: readonly Described[], la
   for (const process of processes) place(host, process);
   host.directories.set("/proc", ["1", ...processes.map(({ pid }) => String(pid)), "self", "meminfo"]);
   host.files.set("/proc/loadavg", loadavg(last));
+}
+
+/** A host with the account's processes of these numbers. */
+export function hostOf(pids: readonly number[]): HandMadeHost {
+  const host = new HandMadeHost();
+  populate(
+    host,
+    pids.map((pid) => ({ pid })),
+    Math.max(10, ...pids),
+  );
+  return host;
+}
+
+/** SIGKILL takes processes off the host. */
+export function mortal(host: HandMadeHost): HandMadeHost {
+  const send = host.signal.bind(host);
+  host.signal = (pid, signal) => {
+    if (signal === SIGKILL) host.files.delete(`/proc/${pid}/status`);
+    return send(pid, signal);
+  };
+  return host;
 }
 
 /** `/proc/loadavg` with the last pid. */

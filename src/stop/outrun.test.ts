@@ -4,20 +4,10 @@
 
 import { expect, test } from "vitest";
 import { killOutright } from "./end-session.ts";
-import { HandMadeHost } from "./hand-made-host.fixture.ts";
-import { loadavg, place, populate, scopeOf } from "./hand-made-processes.fixture.ts";
+import type { HandMadeHost } from "./hand-made-host.fixture.ts";
+import { hostOf, loadavg, mortal, place, scopeOf } from "./hand-made-processes.fixture.ts";
 import { SIGKILL, SIGSTOP } from "./kernel.ts";
 import { limits } from "./limits.ts";
-
-function hostWith(pids: readonly number[]): HandMadeHost {
-  const host = new HandMadeHost();
-  populate(
-    host,
-    pids.map((pid) => ({ pid })),
-    Math.max(10, ...pids),
-  );
-  return host;
-}
 
 /** Another process, the newest. */
 function bear(host: HandMadeHost, pid: number, parent = 1): void {
@@ -28,7 +18,7 @@ function bear(host: HandMadeHost, pid: number, parent = 1): void {
 
 // Under a limit of processes each one that is killed makes room for a child of another.
 test("stops all first where those whom it killed are followed by others, which then fork no more", async () => {
-  const host = hostWith([30, 31, 32]);
+  const host = hostOf([30, 31, 32]);
   const send = host.signal.bind(host);
   const stopped = new Set<number>();
   let next = 40;
@@ -55,7 +45,7 @@ test("stops all first where those whom it killed are followed by others, which t
 
 // One that a timer continues at once, and one more in each look: nobody is ever found stopped.
 test("does not go on stopping who cannot be stopped: killing goes on in between", async () => {
-  const host = hostWith([30]);
+  const host = hostOf([30]);
   const killedAtMs: number[] = [];
   const send = host.signal.bind(host);
   host.signal = (pid, signal) => {
@@ -78,7 +68,7 @@ test("does not go on stopping who cannot be stopped: killing goes on in between"
 });
 
 test("stops nobody whom a parent of somebody else's waits for: sudo would stop itself for good", async () => {
-  const host = hostWith([30, 31]);
+  const host = hostOf([30, 31]);
   place(host, { pid: 20, uids: [0, 0, 0, 0], cgroup: "/system.slice/cron.service" });
   place(host, { pid: 30, parent: 20 });
   place(host, { pid: 31, parent: 30 });
@@ -97,12 +87,7 @@ test("stops nobody whom a parent of somebody else's waits for: sudo would stop i
 });
 
 test("stops nobody where killing alone is enough", async () => {
-  const host = hostWith([30, 31, 32]);
-  const send = host.signal.bind(host);
-  host.signal = (pid, signal) => {
-    if (signal === SIGKILL) host.files.delete(`/proc/${pid}/status`);
-    return send(pid, signal);
-  };
+  const host = mortal(hostOf([30, 31, 32]));
   await killOutright(host, scopeOf(), true, new Set());
   expect(host.signals.map(({ signal }) => signal)).not.toContain(SIGSTOP);
 });
