@@ -30,6 +30,8 @@ export interface WantedUnit {
   seconds?: number;
   /** Options of systemd-run, e.g. `-p Delegate=yes`. */
   properties?: string;
+  /** For a unit of PID 1 in the slice: the number, without a name, that it takes instead of the account's. */
+  number?: number;
   /** How many of its processes carry a sign when all of them are there; 0: one that counts is enough. */
   signs?: number;
 }
@@ -56,9 +58,13 @@ export async function startUnit(host: LabHost, unit: WantedUnit): Promise<void> 
   await counts(host, unit.name, unit.signs);
 }
 
-function commandOf({ manager, name, temper, words = "", seconds = 60, properties = "" }: WantedUnit): string {
+function commandOf({ manager, name, temper, words = "", seconds = 60, properties = "", number }: WantedUnit): string {
   const command = `${tempersOnHost}/${temper} ${countersOnHost}/${name} ${seconds} ${words}`;
-  return `${runsUnit(manager)} --collect --unit=${sessionUnit(name)} ${properties} ${command}`;
+  const unit = `--collect --unit=${sessionUnit(name)} ${properties}`;
+  if (number === undefined) return `${runsUnit(manager)} ${unit} ${command}`;
+  // PID 1 itself takes no number that nobody has.
+  const asNumber = `setpriv --reuid=${number} --regid=${number} --clear-groups`;
+  return `systemd-run --quiet --slice=user-$(id -u ai-tools).slice ${unit} ${asNumber} ${command}`;
 }
 
 /** Waits until a payload counts, and until so many of its processes carry a sign. */

@@ -148,23 +148,16 @@ describe("5,000 processes", () => {
   // Each number of the account's range has a limit of processes of its own; a session with sub-uids has several numbers.
   const numbers = [700_001, 700_002];
   beforeEach(() => host.sh("echo ai-tools:700000:65536 >>/etc/subuid"));
-  afterEach(() =>
-    host.sh(`for n in ${numbers.join(" ")}; do pkill -KILL -U $n; done; sed -i '/700000/d' /etc/subuid; true`),
-  );
+  afterEach(async () => {
+    const units = numbers.map((_number, index) => sessionUnit(String(3522 + index)));
+    await host.sh(`systemctl kill --signal=KILL ${units.join(" ")} 2>/dev/null; sed -i '/700000/d' /etc/subuid`);
+  });
 
   test.each([["--force"], []])("all end, and PID 1 answers all the while: %s", async (...options) => {
-    await startUnit(host, { manager: "PID 1", name: "3521", temper: "crowded", words: "1670", signs: 1, properties });
+    const crowd = { manager: "PID 1", temper: "crowded", words: "1670", signs: 1, properties } as const;
+    await startUnit(host, { ...crowd, name: "3521" });
     for (const [index, number] of numbers.entries()) {
-      const name = String(3522 + index);
-      const asNumber = `-p User=${number} -p Group=${uid}`;
-      await startUnit(host, {
-        manager: "PID 1",
-        name,
-        temper: "crowded",
-        words: "1670",
-        signs: 1,
-        properties: `${properties} ${asNumber}`,
-      });
+      await startUnit(host, { ...crowd, name: String(3522 + index), number });
     }
     const result = await stopWatched(host, "--yes", ...options);
     await expectStopped(host, result);
