@@ -3,7 +3,7 @@
 // Everything is below /run/ai-tools, which is root's. Nobody waits for any of it, and none of it can stop a stop.
 
 import { isDead, readStatus, startTicksOf } from "./census.ts";
-import { EEXIST, type Errno, type Host, isErrno } from "./kernel.ts";
+import { EEXIST, ENOENT, type Errno, type Host, isErrno, type KernelView } from "./kernel.ts";
 import { limits } from "./limits.ts";
 import { decimal } from "./proc-files.ts";
 import { chmodPath, runProgram } from "./programs.ts";
@@ -46,8 +46,15 @@ function moment(host: Host): string {
 }
 
 function countStops(host: Host): number | undefined {
+  const count = stopsSinceBoot(host);
+  return isErrno(count) ? undefined : count.stops;
+}
+
+/** How many stops have begun since the host booted, or why that cannot be told. */
+export function stopsSinceBoot(host: KernelView): { stops: number } | Errno {
   const stat = host.lstat(counterPath);
-  return isErrno(stat) ? undefined : stat.size;
+  if (stat === ENOENT) return { stops: 0 };
+  return isErrno(stat) ? stat : { stops: stat.size };
 }
 
 /** Whether another stop was at work at any moment of this one: root's own record of stops says so. */

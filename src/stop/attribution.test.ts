@@ -47,6 +47,25 @@ describe("a unit of PID 1", () => {
     ]);
   });
 
+  const recorded = "/var/lib/ai-tools/sessions/ai-tools-claude-code-7.service.json";
+
+  test("works in the project that root recorded when it was started, whatever its directory is called", async () => {
+    const host = answering({ code: 0, output: `Id=${session}\nWorkingDirectory=[unprintable]\n` });
+    host.files.set(recorded, `{"unit":"${session}","project":"/srv/a\\nb\xc3\xa9"}\n`);
+    expect(await projectsOf([`${slicePath}/${session}`], host)).toEqual({
+      [session]: { path: "/srv/a\nb\xc3\xa9", byAccount: false },
+    });
+  });
+
+  test.each(["", "{", "null", '{"project":7}', '{"project":"srv"}', EACCES])(
+    "works where PID 1 says when root's record is %j",
+    async (text) => {
+      const host = answering({ code: 0, output: answer });
+      host.files.set(recorded, text);
+      expect((await projectsOf([`${slicePath}/${session}`], host))[session]?.path).toBe("/srv/shop");
+    },
+  );
+
   test("works where PID 1 says also if the directory may be missing", async () => {
     const host = answering({ code: 0, output: `WorkingDirectory=!/srv/shop\nId=${session}\n` });
     expect((await projectsOf([`${slicePath}/${session}`], host))[session]?.path).toBe("/srv/shop");

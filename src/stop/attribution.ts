@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which project a session works in, for display only: PID 1's record for units of PID 1, the link that the account chose
-// for units of its own manager. The account's manager is never asked: asking starts it.
+// Which project a session works in, for display only: root's record of a session that `ai-tools --run` started, PID 1's
+// for other units of PID 1, the link that the account chose for units of its own manager. The account's manager is never
+// asked: asking starts it.
 
 import type { Scope } from "./census.ts";
 import { accountName } from "./identity.ts";
@@ -33,7 +34,8 @@ export async function attribute(host: Host, rows: readonly Row[]): Promise<Attri
   );
   for (const row of asked) {
     const directory = records?.get(row.unit)?.directory;
-    if (directory !== undefined && row.kind !== "stray") row.project = { path: directory, byAccount: false };
+    const path = recordedProject(host, row) ?? directory;
+    if (path !== undefined && row.kind !== "stray") row.project = { path, byAccount: false };
   }
   return { answered: records !== undefined, hints: records === undefined ? [] : restartHints(asked, records) };
 }
@@ -90,6 +92,24 @@ function hintsOf(unit: string, { restart, triggers }: UnitRecord): string[] {
     ...(restart === "no" ? [] : [`${again} (Restart=${restart}). ${prevent} ${unit}`]),
     ...triggers.map((trigger) => `${again} by ${trigger}. ${prevent} ${trigger}`),
   ];
+}
+
+/** Where `--run` keeps its records, one for each session by the unit's name. */
+const sessionRecords = "/var/lib/ai-tools/sessions";
+
+/** The claimed project of a session that `--run` started; its working directory may be anywhere below that. */
+function recordedProject(host: Host, row: Row): string | undefined {
+  if (row.kind !== "session") return undefined;
+  const text = host.readText(`${sessionRecords}/${row.unit}.json`);
+  if (isErrno(text)) return undefined;
+  try {
+    const record: unknown = JSON.parse(text);
+    const project = (record as { project?: unknown } | null)?.project;
+    return typeof project === "string" && project.startsWith("/") ? project : undefined;
+  } catch {
+    // Torn, or not ours: the unit has its own word.
+    return undefined;
+  }
 }
 
 /** A stray may sit in the unit of somebody else's daemon (cron's, say): that one is not for a stop to advise against. */

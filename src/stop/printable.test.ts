@@ -82,12 +82,21 @@ describe("shellWord", () => {
     expect(ran.stdout.split("\0").slice(0, -1)).toEqual(words);
   });
 
+  test("bytes that no keyboard types are the same again in bash", () => {
+    const words = ["a\nb", "\x1b[2J", "a\tb c'd\\", "\x7f", "caf\xc3\xa9", "\xff\x011"];
+    const script = words.map((text) => `printf '%s\\0' ${shellWord(text)}\n`).join("");
+    expect(script).toMatch(/^[\n\x20-\x7e]*$/);
+    const ran = spawnSync("/bin/bash", ["-c", script], { encoding: "latin1", cwd: "/" });
+    expect(ran.stderr).toBe("");
+    expect(ran.stdout.split("\0").slice(0, -1)).toEqual(words);
+  });
+
   test("leaves a plain path as it is", () => {
     expect(shellWord("/srv/projects/web-shop_2.0")).toBe("/srv/projects/web-shop_2.0");
   });
 
   test("gives nothing for what cannot be pasted safely", () => {
-    for (const text of ["", "a\nb", "\x1b[2J", "a\tb", "\x7f", "caf\xc3\xa9", "caf\u00e9"]) {
+    for (const text of ["", "a\0b", "\u{1f600}"]) {
       expect(shellWord(text)).toBeUndefined();
     }
   });

@@ -28,9 +28,11 @@ export function printableWord(text: string, characters: number = limits.nameChar
 
 /**
  * A word for a shell line that a person pastes: whatever is not plain with a backslash before it, blanks too (see
- * above); undefined when it cannot be pasted safely.
+ * above); other bytes than printable ASCII as `$'\NNN'`, which bash, zsh and ksh know; undefined when it cannot be pasted.
  */
 export function shellWord(text: string): string | undefined {
-  if (!/^[\x20-\x7e]+$/.test(text)) return undefined;
-  return text.replace(/[^A-Za-z0-9_@%+=:,./-]/g, "\\$&");
+  if (text === "" || /[\0\u0100-\uffff]/.test(text)) return undefined;
+  if (/^[\x20-\x7e]+$/.test(text)) return text.replace(/[^A-Za-z0-9_@%+=:,./-]/g, "\\$&");
+  const octal = (byte: string) => `\\${byte.charCodeAt(0).toString(8).padStart(3, "0")}`;
+  return `$'${text.replace(/[^A-Za-z0-9_@%+=:,./-]/g, octal)}'`;
 }

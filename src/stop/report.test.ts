@@ -295,7 +295,7 @@ describe("the last lines say what happened and what to do next", () => {
     [
       "reappeared",
       /^NOT STOPPED: .*alive again/m,
-      /run ai-tools --stop again, and keep new sessions from being started/,
+      /ai-tools --hold REASON, so that no new session is started, and ai-tools --stop again/,
     ],
     ["interrupted", /^Interrupted\.$/m, /run ai-tools --stop again/],
     ["declined", /^Declined: nothing was touched\.$/m, /./],
@@ -359,7 +359,13 @@ describe("taking the files back", () => {
     expect(reclaimFor(path)).toEqual([]);
   });
 
-  test.each(["(unreachable)/srv/x", "srv", "", "/srv/gone (deleted)", "/srv/a\nb", "/srv/\x1b[2J"])(
+  test("a path with a line break, an escape sequence or letters beyond ASCII stays one line of ASCII", () => {
+    expect(reclaimFor("/srv/a\nb \x1b[2J\xc3\xa9")).toEqual([
+      "To take the files back: ai-tools --reclaim $'/srv/a\\012b\\040\\033\\1332J\\303\\251'",
+    ]);
+  });
+
+  test.each(["(unreachable)/srv/x", "srv", "", "/srv/gone (deleted)"])(
     "no reclaim line for %j: it is no directory that could be named to a shell",
     (path) => {
       expect(reclaimFor(path)).toEqual([]);

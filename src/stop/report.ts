@@ -207,7 +207,7 @@ function whatNext(report: Report): string[] {
     lines.push("that it waits for answers; a traced one when its tracer goes. Until then the host is not clean.");
   }
   if (report.verdict === "reappeared") {
-    lines.push("Next: run ai-tools --stop again, and keep new sessions from being started meanwhile.");
+    lines.push("Next: ai-tools --hold REASON, so that no new session is started, and ai-tools --stop again.");
   }
   if (report.verdict === "interrupted") lines.push("Next: run ai-tools --stop again.");
   const touched = report.rows.filter(({ outcome }) => outcome !== undefined).map(({ row }) => row);

@@ -20,7 +20,7 @@ export type Suite = (typeof suites)[number];
 /** What a host has beside Debian's required packages. */
 const PACKAGES = [
   ...["systemd", "systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "sudo"],
-  ...["procps", "iproute2", "util-linux", "passwd", "logrotate", "cron", "at", "strace", "python3"],
+  ...["procps", "iproute2", "util-linux", "passwd", "logrotate", "cron", "at", "strace", "python3", "acl", "git"],
   // Two setuid sandboxes and a container engine, as sessions and bystanders; file systems to freeze.
   ...["firejail", "chromium-sandbox", "crun", "e2fsprogs"],
   ...["rpm", "dnf"],
