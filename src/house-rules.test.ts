@@ -8,11 +8,32 @@ import { describe, expect, test } from "vitest";
 
 const root = resolve(import.meta.dirname, "..");
 const NOT_OURS = new Set(["node_modules", "build", ".git"]);
-/** What of src/stop the front door may use: the door, the grammar that both share, and how foreign text is printed. */
-const FOR_THE_FRONT_DOOR = ["kernel.ts", "quickjs-kernel.ts", "grammar.ts", "printable.ts"].map(
-  (name) => `src/stop/${name}`,
+const ENGINE_MODULES = ["os", "std", "pidfd"];
+/** What of src/stop the other programs may use: its door, its facts, and what it says to others. None of its acts. */
+const OF_THE_KILL_PATH = ofStop(
+  "kernel.ts",
+  "printable.ts",
+  "programs.ts",
+  "caller.ts",
+  "identity.ts",
+  "announcement.ts",
+  "slice.ts",
+  "census.ts",
+  "proc-files.ts",
+  "limits.ts",
 );
-const ENGINE_MODULES = ["os", "std"];
+/** Rooms beside the kill path: what each may import besides itself, the ground and `OF_THE_KILL_PATH`. */
+const ROOMS: Record<string, readonly string[]> = {
+  ground: [...ofStop("quickjs-kernel.ts", "descriptors.ts"), "native"],
+  claim: ["src/run/session-records.ts"],
+  run: ["src/claim/claims.ts", "src/claim/paths.ts", "src/hold/gate.ts"],
+  hold: [],
+  status: ["src/claim/claims.ts", "src/claim/paths.ts", "src/run/session-records.ts", "src/hold/gate.ts"],
+  // It hands over to the helpers and shows the status; with the kill path it shares the grammar of a stop.
+  cli: [...ofStop("grammar.ts"), "src/status/"],
+};
+/** Who may know the real ground, and with it the engine: programs, where they begin. */
+const PROGRAMS = ["main.ts", "ended-main.ts"];
 const MOST_LINES = 500;
 
 const files = filesBelow(root);
@@ -68,18 +89,29 @@ describe("doors", () => {
     expect(problems).toEqual([]);
   });
 
-  test("the front door uses the kill path's door and nothing else of it", () => {
-    const problems = importsOf("src/cli/")
-      .filter(({ from, target }) => !isTest(from) && !target.startsWith("src/cli/"))
-      .filter(({ target }) => !FOR_THE_FRONT_DOOR.includes(target) && !ENGINE_MODULES.includes(target))
-      .map(
-        ({ from, target }) => `${from} imports ${target}: only ${FOR_THE_FRONT_DOOR.join(", ")} may be used from there`,
-      );
+  test.each(Object.entries(ROOMS))("src/%s imports what it stands on and nothing else", (room, also) => {
+    const may = [`src/${room}/`, "src/ground/", ...OF_THE_KILL_PATH, ...also];
+    const problems = importsOf(`src/${room}/`)
+      .filter(({ from, target }) => !isTest(from) && !ENGINE_MODULES.includes(target))
+      .filter(({ target }) => !may.some((door) => (door.endsWith("/") ? target.startsWith(door) : target === door)))
+      .map(({ from, target }) => `${from} imports ${target}: only ${may.join(", ")} may be used from there`);
+    expect(problems).toEqual([]);
+  });
+
+  test("beside the kill path only the real ground, the beginning of a program and the front door know the engine", () => {
+    const engine = [...ENGINE_MODULES, ...(ROOMS.ground ?? []), "src/ground/quickjs-ground.ts"];
+    const problems = Object.keys(ROOMS)
+      .filter((room) => room !== "cli")
+      .flatMap((room) => importsOf(`src/${room}/`))
+      .filter(({ from, target }) => !isTest(from) && engine.includes(target))
+      .filter(({ from }) => !from.startsWith("src/ground/quickjs-ground") && !PROGRAMS.includes(basename(from)))
+      .map(({ from, target }) => `${from} imports ${target}: take what it needs from the Ground that it is given`);
     expect(problems).toEqual([]);
   });
 
   test("the product does not import its tooling", () => {
-    const problems = [...importsOf("src/stop/"), ...importsOf("src/cli/")]
+    const problems = ["stop", ...Object.keys(ROOMS)]
+      .flatMap((room) => importsOf(`src/${room}/`))
       .filter(({ target }) => target.startsWith("src/tooling/") || target.startsWith("tests/"))
       .map(({ from, target }) => `${from} imports ${target}: what a product file needs belongs to the product`);
     expect(problems).toEqual([]);
@@ -87,7 +119,7 @@ describe("doors", () => {
 
   test("the drill's verdict shares no code with the helper", () => {
     const problems = importsOf("src/tooling/drill/")
-      .filter(({ target }) => target.startsWith("src/stop/") || target.startsWith("src/cli/"))
+      .filter(({ target }) => ["stop", ...Object.keys(ROOMS)].some((room) => target.startsWith(`src/${room}/`)))
       .map(({ from, target }) => `${from} imports ${target}: write what the observer needs again, in its own way`);
     expect(problems).toEqual([]);
   });
@@ -139,6 +171,10 @@ interface Import {
   from: string;
   /** The imported file, relative to the checkout, or the name of a package. */
   target: string;
+}
+
+function ofStop(...names: string[]): string[] {
+  return names.map((name) => `src/stop/${name}`);
 }
 
 /** Every import and re-export in the TypeScript files below a folder, the dynamic ones included. */

@@ -20,20 +20,34 @@ export interface Binaries {
   stop: string;
   /** Path of the front door, `ai-tools`. */
   frontDoor: string;
+  /** Paths of all programs, the two included. */
+  all: string[];
 }
 
-const STOP_ENTRY = "src/stop/main.ts";
-const FRONT_DOOR_ENTRY = "src/cli/main.ts";
+/** The programs of the package: name and entry file. The spec says where each of them is installed. */
+export const programs: Readonly<Record<string, string>> = {
+  "ai-tools-stop": "src/stop/main.ts",
+  "ai-tools": "src/cli/main.ts",
+  "ai-tools-claim": "src/claim/main.ts",
+  "ai-tools-run": "src/run/main.ts",
+  "ai-tools-ended": "src/run/ended-main.ts",
+  "ai-tools-hold": "src/hold/main.ts",
+};
 
-/** Builds both programs into `build/bin/`; a variant of the helper goes to `build/variants/` and leaves the real one alone. */
+/** Builds all programs into `build/bin/`; a variant of the helper goes to `build/variants/` and leaves the real one alone. */
 export async function buildBinaries(options: BuildOptions = {}): Promise<Binaries> {
   const toolchain = await quickjsToolchain();
-  const frontDoor = await executable(FRONT_DOOR_ENTRY, inProject("build", "bin", "ai-tools"), toolchain);
-  const stop =
-    options.stopEntry === undefined
-      ? await executable(STOP_ENTRY, inProject("build", "bin", "ai-tools-stop"), toolchain)
-      : await variant(options.stopEntry, toolchain);
-  return { stop, frontDoor };
+  const all: string[] = [];
+  for (const [name, entry] of Object.entries(programs)) {
+    const isVariant = name === "ai-tools-stop" && options.stopEntry !== undefined;
+    all.push(
+      isVariant
+        ? await variant(options.stopEntry as string, toolchain)
+        : await executable(entry, inProject("build", "bin", name), toolchain),
+    );
+  }
+  const [stop, frontDoor] = all as [string, string];
+  return { stop, frontDoor, all };
 }
 
 async function variant(entry: string, toolchain: Toolchain): Promise<string> {

@@ -11,10 +11,10 @@ import { buildBinaries } from "./build.ts";
 
 export const command: CommandModule = {
   command: "build",
-  describe: "build the helper and the front door into build/bin/",
+  describe: "build the static executables into build/bin/",
   handler: async () => {
     const binaries = await buildBinaries();
-    for (const path of [binaries.stop, binaries.frontDoor]) {
+    for (const path of binaries.all) {
       const bytes = readFileSync(path);
       const sha256 = createHash("sha256").update(bytes).digest("hex");
       say(`${relative(projectRoot, path)}  ${bytes.length} bytes  sha256 ${sha256}`);

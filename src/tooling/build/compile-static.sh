@@ -14,13 +14,21 @@ trap 'rm -rf "$scratch"' EXIT
 trap 'exit 143' INT TERM HUP
 
 cp "$bundle" "$scratch/$name.js"
-cp "$here/no-dynamic-loading.c" "$here/urgent.c" "$scratch/"
+ground=$here/../../ground
+cp "$here/no-dynamic-loading.c" "$here/urgent.c" "$here/../../stop/pidfd.c" "$ground/native.c" "$ground/hand-back.c" "$ground/hand-back.h" "$scratch/"
 cd "$scratch"
 # No code comes in at run time: no module loader, no eval.
-# Only the helper is urgent.
-own_parts=no-dynamic-loading.c
-[ "$name" != ai-tools-stop ] || own_parts="$own_parts urgent.c"
-"$quickjs/qjsc" -e -m -fno-module-loader -fno-eval -o main.c "$name.js"
+# All have the module "pidfd". Only the helper is urgent; the others have the module "native", which the helper does without.
+if [ "$name" = ai-tools-stop ]; then
+  own_parts="no-dynamic-loading.c pidfd.c urgent.c"
+  modules="-M pidfd,pidfd"
+else
+  own_parts="no-dynamic-loading.c pidfd.c native.c hand-back.c"
+  modules="-M pidfd,pidfd -M native,native"
+fi
+# shellcheck disable=SC2086 # the modules are several words
+"$quickjs/qjsc" -e -m $modules -fno-module-loader -fno-eval -o main.c "$name.js"
+# shellcheck disable=SC2086 # the parts are several words
 gcc -O2 -Wall -D_GNU_SOURCE -I "$quickjs" -static -Wl,--wrap=dlopen,--wrap=dlsym,--wrap=dlclose \
   -o "$name" main.c $own_parts "$quickjs/libquickjs.a" -lm -lpthread
 strip --strip-all "$name"

@@ -24,7 +24,7 @@ export async function bundle(entry: string): Promise<string> {
     format: "esm",
     platform: "neutral",
     target: "es2023",
-    external: ["os", "std"],
+    external: ["os", "std", "pidfd", "native"],
     charset: "ascii",
     legalComments: "none",
     define: { AI_TOOLS_VERSION: JSON.stringify(productVersion()) },

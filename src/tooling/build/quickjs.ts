@@ -43,21 +43,35 @@ export interface Toolchain {
 /** The toolchain, built when it is not in the cache yet. */
 export async function quickjsToolchain(): Promise<Toolchain> {
   await ensurePackages(packagesFor.build);
-  const key = toolchainKey();
-  const directory = join(cacheDirectory("quickjs"), key);
+  const engine = engineKey();
+  const directory = join(cacheDirectory("quickjs"), engine);
   if (!existsSync(directory)) {
     const archive = await quickjsArchive();
     await step(`building QuickJS ${quickjs.version}`, () => buildInto(directory, archive));
   }
-  return { directory, key };
+  return { directory, key: keyOf(engine, partsOfPrograms) };
 }
 
-function toolchainKey(): string {
-  const compiler = execFileSync("gcc", ["--version"]);
-  const hash = createHash("sha256").update(quickjs.sha256).update(compiler);
-  for (const file of ["compile-quickjs.sh", "compile-static.sh", "no-dynamic-loading.c", "urgent.c"]) {
-    hash.update(readFileSync(inProject("src", "tooling", "build", file)));
-  }
+/** What is compiled or linked into the executables beside QuickJS, and how. */
+export const partsOfPrograms = [
+  "src/tooling/build/compile-static.sh",
+  "src/tooling/build/no-dynamic-loading.c",
+  "src/tooling/build/urgent.c",
+  "src/stop/pidfd.c",
+  "src/ground/native.c",
+  "src/ground/hand-back.c",
+  "src/ground/hand-back.h",
+];
+
+/** The engine alone, so that a change of a program's own parts does not build it again. */
+function engineKey(): string {
+  const compiler = execFileSync("gcc", ["--version"]).toString();
+  return keyOf(`${quickjs.sha256}${compiler}`, ["src/tooling/build/compile-quickjs.sh"]);
+}
+
+function keyOf(before: string, files: string[]): string {
+  const hash = createHash("sha256").update(before);
+  for (const file of files) hash.update(readFileSync(inProject(file)));
   return hash.digest("hex").slice(0, 16);
 }
 

@@ -68,17 +68,17 @@ export function verdictLine(problems: string[]): string {
 }
 
 async function startEverything(host: LabHost): Promise<{ payloads: Payload[]; bystanders: Bystander[] }> {
-  await host.sh("mkdir -p /srv/projects/shop /srv/projects/billing && chmod 755 /srv/projects /srv/projects/*");
+  await host.sh("install -d /srv/projects && install -d -o olga /srv/projects/shop /srv/projects/billing");
   await startAccountManager(host);
   const shop = "/srv/projects/shop";
   const billing = "/srv/projects/billing";
   const payloads = await startPayloads(host, [
-    { name: "101", temper: "polite", place: "session", workingDirectory: shop },
-    { name: "102", temper: "deaf", place: "session", workingDirectory: billing },
-    { name: "103", temper: "scattered", place: "session", workingDirectory: shop },
-    { name: "104", temper: "headless", place: "session", workingDirectory: billing },
-    { name: "105", temper: "stopped", place: "session", workingDirectory: shop },
-    { name: "106", temper: "restarting", place: "session", workingDirectory: billing },
+    { name: "101", temper: "polite", place: "run", workingDirectory: shop },
+    { name: "102", temper: "deaf", place: "run", workingDirectory: billing },
+    { name: "103", temper: "scattered", place: "run", workingDirectory: shop },
+    { name: "104", temper: "headless", place: "run", workingDirectory: billing },
+    { name: "105", temper: "stopped", place: "run", workingDirectory: shop },
+    { name: "106", temper: "restarting", place: "run", workingDirectory: billing },
     { name: "107", temper: "polite", place: "own-manager", workingDirectory: shop },
     { name: "108", temper: "deaf", place: "own-manager-always", workingDirectory: billing },
     { name: "109", temper: "deaf", place: "system-unit" },

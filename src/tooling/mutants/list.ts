@@ -34,7 +34,7 @@ const noWrite: Edit = {
 };
 const noSignal: Edit = {
   file: "end-session.ts",
-  original: 'if (kernel.signal(found.pid, SIGKILL) === 0) use(kill, "per-pid");',
+  original: 'if (signalHeld(kernel, held, SIGKILL) === 0) use(kill, "per-pid");',
   replacement: 'use(kill, "per-pid");',
 };
 const alwaysProved: Edit = {
@@ -153,8 +153,30 @@ export const mutants: Mutant[] = [
   {
     name: "wakes-nobody",
     sentence: "no SIGCONT after SIGTERM",
-    edits: [{ file: "end-session.ts", original: "kernel.signal(found.pid, SIGCONT);", replacement: "void SIGCONT;" }],
+    edits: [{ file: "end-session.ts", original: "signalHeld(kernel, held, SIGCONT);", replacement: "void SIGCONT;" }],
     traps: [oneGrace],
+  },
+  {
+    name: "signals-by-number",
+    sentence: "signals go by number, a moment after the look, and to the dead as well",
+    edits: [
+      {
+        file: "holding.ts",
+        original: "return handle === undefined ? kernel.signal(pid, signal) : kernel.signalHeld(handle, signal);",
+        replacement: `const untilMs = kernel.nowMs() + 100;
+  while (kernel.nowMs() < untilMs);
+  return handle === undefined ? 0 : kernel.signal(pid, signal);`,
+      },
+      {
+        file: "census.ts",
+        original: 'if (verdict.kind === "alive" && held !== undefined && !isDead(status))',
+        replacement: 'if (verdict.kind === "alive" && held !== undefined)',
+      },
+    ],
+    traps: [
+      { file: "worst-day/recycled-number.test.ts", test: "in the grace is not signalled" },
+      { file: "worst-day/recycled-number.test.ts", test: "in the kill is not signalled" },
+    ],
   },
   {
     name: "believes-zombies",

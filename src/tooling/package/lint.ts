@@ -12,7 +12,7 @@ import { buildPackage } from "./package.ts";
 import { SPEC } from "./source-tree.ts";
 
 const FILTERS = "rpm/ai-tools.rpmlintrc";
-const MAN_PAGES = ["man/ai-tools.1", "man/ai-tools-stop.8"];
+const MAN_PAGES = ["man/ai-tools.1", "man/ai-tools-entrypoint.5", "man/ai-tools-stop.8"];
 
 /**
  * Builds the package and checks it and what goes into it.

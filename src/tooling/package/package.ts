@@ -14,6 +14,7 @@ import {
   rmSync,
 } from "node:fs";
 import { basename, join } from "node:path";
+import { programs } from "../build/build.ts";
 import { quickjsToolchain } from "../build/quickjs.ts";
 import { Refusal } from "../cleanup.ts";
 import { cacheDirectory, inProject } from "../machine.ts";
@@ -90,8 +91,8 @@ async function hashesOfOneBuild(
 async function writeSourcesInto(scratch: string, options: PackageOptions): Promise<string> {
   const sources = join(scratch, "SOURCES");
   mkdirSync(sources);
-  const programs = { stopEntry: options.stopEntry ?? "src/stop/main.ts", frontDoorEntry: "src/cli/main.ts" };
-  await writeSources(sources, programs, options.replaced);
+  const variant = options.stopEntry === undefined ? {} : { "ai-tools-stop": options.stopEntry };
+  await writeSources(sources, { ...programs, ...variant }, options.replaced);
   return sources;
 }
 

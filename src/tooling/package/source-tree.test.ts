@@ -4,6 +4,7 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import { programs } from "../build/build.ts";
 import { quickjs } from "../build/quickjs.ts";
 import { inProject, productVersion } from "../machine.ts";
 import { changelogTime, disagreementOf } from "./source-tree.ts";
@@ -17,11 +18,15 @@ function rules(...path: string[]): string[] {
 }
 
 describe("the sudoers drop-in", () => {
-  test("grants the helper without an argument to the operators' group, and nothing else", () => {
-    expect(rules("sudoers.d", "ai-tools")).toEqual([
+  test("grants the stop without an argument and the helpers of a session to the operators' group, and nothing else", () => {
+    expect(rules("sudoers.d", "ai-tools").map((line) => line.trim())).toEqual([
       'Cmnd_Alias AI_TOOLS_STOP = /usr/libexec/ai-tools/ai-tools-stop ""',
       "Defaults!AI_TOOLS_STOP !use_pty, !pam_session, !pam_setcred, !requiretty, !log_input, !log_output, !syslog, !logfile",
       "%ai-ops ALL = (root) NOPASSWD: AI_TOOLS_STOP",
+      "Cmnd_Alias AI_TOOLS_SESSION = /usr/libexec/ai-tools/ai-tools-claim, /usr/libexec/ai-tools/ai-tools-run, \\",
+      "/usr/libexec/ai-tools/ai-tools-hold",
+      "Defaults!AI_TOOLS_SESSION !use_pty, !pam_session, !pam_setcred, !requiretty, !log_input, !log_output",
+      "%ai-ops ALL = (root) NOPASSWD: AI_TOOLS_SESSION",
     ]);
   });
 
@@ -31,8 +36,11 @@ describe("the sudoers drop-in", () => {
       rules("sudoers.d", "ai-tools")
         .join("\n")
         .match(/![a-z_]+/g) ?? [];
-    expect(defaults).toHaveLength(8);
-    for (const setting of defaults) expect(text).toMatch(new RegExp(`^# {3}${setting} +\\w`, "m"));
+    expect(defaults).toHaveLength(14);
+    // One reason can be that of several.
+    for (const setting of defaults) {
+      expect(text).toMatch(new RegExp(`^# {3}(?:![a-z_]+, )*${setting}(?:, ![a-z_]+)* +\\w`, "m"));
+    }
   });
 });
 
@@ -44,6 +52,15 @@ test("the accounts are a locked one with root's home and a group without a membe
 });
 
 describe("the spec", () => {
+  test("compiles every program of the build, and installs each helper for root alone", () => {
+    const compiled = /^for program in (.*); do$/m.exec(spec)?.[1]?.split(" ");
+    expect(compiled).toEqual(Object.keys(programs));
+    const installed = /^for helper in (ai-tools.*); do$/m.exec(spec)?.[1]?.split(" ");
+    expect(installed).toEqual(Object.keys(programs).filter((name) => name !== "ai-tools"));
+    for (const name of installed ?? [])
+      expect(spec).toContain(`%attr(0700,root,root) %{_libexecdir}/ai-tools/${name}\n`);
+  });
+
   test("has the version of package.json and the pinned QuickJS", () => {
     expect(disagreementOf(spec, productVersion())).toBeUndefined();
   });

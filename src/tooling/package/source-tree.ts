@@ -5,7 +5,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { bundle } from "../build/compile.ts";
-import { quickjs, quickjsArchive } from "../build/quickjs.ts";
+import { partsOfPrograms, quickjs, quickjsArchive } from "../build/quickjs.ts";
 import { Refusal } from "../cleanup.ts";
 import { inProject, productVersion } from "../machine.ts";
 import { logged } from "../progress.ts";
@@ -19,26 +19,20 @@ const IN_THE_ARCHIVE = [
   "README.md",
   "SECURITY.md",
   "docs",
+  "etc",
   "package.json",
   "man",
   "rpm/ai-tools.logrotate",
-  "src/cli",
-  "src/stop",
+  ...["src/stop", "src/cli", "src/ground", "src/claim", "src/run", "src/hold", "src/status"],
   "src/tooling/build/compile-quickjs.sh",
-  "src/tooling/build/compile-static.sh",
-  "src/tooling/build/no-dynamic-loading.c",
-  "src/tooling/build/urgent.c",
+  ...partsOfPrograms,
   "sudoers.d",
   "systemd",
 ];
 const NOT_IN_THE_ARCHIVE = /\.(test|fixture)\.ts$|\/simulation$/;
 
-export interface Programs {
-  /** Entry file of the helper, relative to the checkout. */
-  stopEntry: string;
-  /** Entry file of the front door. */
-  frontDoorEntry: string;
-}
+/** Entry file of each program, relative to the checkout, by the program's name. */
+export type Programs = Readonly<Record<string, string>>;
 
 /**
  * Fills an empty folder with the spec and every source that it names.
@@ -71,8 +65,9 @@ async function writeTree(tree: string, programs: Programs): Promise<void> {
     cpSync(inProject(path), join(tree, path), { recursive: true, filter: (from) => !NOT_IN_THE_ARCHIVE.test(from) });
   }
   mkdirSync(join(tree, "bundle"));
-  writeFileSync(join(tree, "bundle", "ai-tools-stop.js"), await bundle(programs.stopEntry));
-  writeFileSync(join(tree, "bundle", "ai-tools.js"), await bundle(programs.frontDoorEntry));
+  for (const [name, entry] of Object.entries(programs)) {
+    writeFileSync(join(tree, "bundle", `${name}.js`), await bundle(entry));
+  }
 }
 
 async function archive(folder: string, name: string, time: Date): Promise<void> {

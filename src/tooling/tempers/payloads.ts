@@ -35,6 +35,7 @@ export type HostileTemper =
 
 /**
  * Where a payload of the account lives:
+ * `run`: an agent session that the operator starts with `ai-tools --run` in a project of theirs, which is claimed first;
  * `session`: a transient unit of PID 1 in the account's slice, in the form of an agent session;
  * `session-delegated`: the same, and the cgroups below its own are the account's;
  * `session-moved`: started as that, but moved by itself into a scope of the account's manager, which must linger;
@@ -45,6 +46,7 @@ export type HostileTemper =
  * `exec`: started from outside without any unit of its own (a stray), as `docker exec` and `su` without PAM do.
  */
 export type Place =
+  | "run"
   | "session"
   | "session-delegated"
   | "session-moved"
@@ -140,8 +142,13 @@ export async function accountUid(host: LabHost): Promise<number> {
 /** Lets the account's manager run without a login, and waits until it does. */
 export async function startAccountManager(host: LabHost): Promise<void> {
   await host.sh(`${sliceIsSettled}; loginctl enable-linger ai-tools; manager=user@$(id -u ai-tools).service
-    systemctl reset-failed $manager 2>/dev/null; systemctl start $manager`);
+    systemctl reset-failed $manager 2>/dev/null; systemctl start $manager || { ${whyNotStarted}; exit 1; }`);
 }
+
+/** What a failed start alone does not say: who failed, and what it said. */
+const whyNotStarted = `for unit in $manager user-runtime-dir@$(id -u ai-tools).service; do
+      systemctl status --no-pager --full --lines=0 $unit; journalctl --no-pager --boot --lines=20 --unit=$unit
+    done >&2`;
 
 /**
  * After a stop PID 1 takes the empty slice down, and a start that meets that job is refused ("Transaction is
@@ -160,6 +167,7 @@ function startCommand({ name, temper, place, workingDirectory = "/", words = [] 
     `-p WorkingDirectory=${workingDirectory} -p NoNewPrivileges=yes`;
   const move = `env XDG_RUNTIME_DIR=/run/user/$(id -u ai-tools) systemd-run --user --scope --quiet --collect`;
   const places: Record<Place, string> = {
+    run: startAsOperator(name, workingDirectory, command),
     session: `${session} ${command}`,
     "session-delegated": `${session} -p Delegate=yes ${command}`,
     "session-moved": `${session} ${move} --unit=moved-${name} ${command}`,
@@ -172,8 +180,19 @@ function startCommand({ name, temper, place, workingDirectory = "/", words = [] 
   return `${places[place]} || exit`;
 }
 
+/** The front door waits for its session, so it is put into the background. */
+function startAsOperator(name: string, project: string, command: string): string {
+  const [program = "", ...words] = command.split(" ");
+  const entryPoint = ["[Entrypoint]", `Exec=${program}`, `Arguments=${words.join(" ")}`].join("\\n");
+  const asOperator = "runuser -u olga --";
+  return `install -d -o olga -g olga ${project} && ${asOperator} ai-tools --claim ${project} &&
+    printf '${entryPoint}\\n' >/etc/ai-tools/entrypoints.d/drill-${name}.conf && chmod 644 /etc/ai-tools/entrypoints.d/drill-${name}.conf &&
+    (cd ${project} && ${asOperator} setsid --fork ai-tools --run drill-${name} </dev/null >/dev/null 2>&1)`;
+}
+
 function unitOf(name: string, place: Place): string | undefined {
-  if (place === "exec") return undefined;
+  // Without a unit, or with one whose name ends with the number of whoever started it.
+  if (place === "exec" || place === "run") return undefined;
   return place.startsWith("system-") ? `lab-stray-${name}.service` : `ai-tools-claude-code-${name}.service`;
 }
 

@@ -18,8 +18,10 @@ const CONCISE = ["--colors=off", "--reporter=concise", "--max-diagnostics=200"];
 const checks: Check[] = [
   { name: "format and lint", run: () => tool("biome", "Run: npm run fix", "biome", "ci", ...CONCISE) },
   { name: "types of tooling and tests", run: () => types("tsconfig.json") },
-  { name: "types of src/stop", run: () => types("src/stop/tsconfig.json") },
-  { name: "types of src/cli", run: () => types("src/cli/tsconfig.json") },
+  ...["stop", "ground", "claim", "run", "hold", "status", "cli"].map((room) => ({
+    name: `types of src/${room}`,
+    run: () => types(`src/${room}/tsconfig.json`),
+  })),
   {
     name: "package, man pages and sudoers drop-in",
     run: async () => (await import("../package/lint.ts")).checkPackage(),

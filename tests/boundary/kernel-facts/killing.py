@@ -213,6 +213,53 @@ def a_number_without_a_process_answers_esrch():
     check(errno_of(lambda: read(f"/proc/{pid}/status")) == errno.ENOENT, "open answers ENOENT")
 
 
+def signal_of(held, number):
+    return errno_of(lambda: signal.pidfd_send_signal(held, number))
+
+
+def fork_with_number(pid):
+    """A child that waits for its end, with this very number (clone3 with set_tid)."""
+    number = ctypes.c_int(pid)
+    words = struct.pack("QQQQQQQQQQ", 0, 0, 0, 0, signal.SIGCHLD, 0, 0, 0, ctypes.addressof(number), 1)
+    child = call(libc.syscall(435, ctypes.create_string_buffer(words, len(words)), len(words)), "clone3")
+    if child == 0:
+        libc.alarm(LIFE_S)
+        while True:
+            libc.pause()
+    children.append(child)
+    return child
+
+
+@fact
+def a_held_process_is_signalled_alone():
+    pid = start()
+    held = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: state(pid) == "Z", "it is dead and not reaped")
+    check(signal_of(held, signal.SIGKILL) == 0, "a dead one takes it")
+    os.waitpid(pid, 0)
+    check(fork_with_number(pid) == pid, "another one has the number")
+    check(signal_of(held, signal.SIGKILL) == errno.ESRCH, "the signal answers ESRCH")
+    time.sleep(0.1)
+    check(state(pid) not in ("", "Z", "X"), "whoever has the number lives")
+
+
+@fact
+def a_zombie_leader_can_be_held():
+    check(signal_of(os.pidfd_open(headless()), signal.SIGKILL) == 0, "the signal is sent")
+    until(lambda: not populated(), "it is gone")
+
+
+@fact
+def a_thread_cannot_be_held():
+    pid = headless()
+    (thread,) = (int(name) for name in os.listdir(f"/proc/{pid}/task") if int(name) != pid)
+    check(errno_of(lambda: os.pidfd_open(thread)) in (errno.EINVAL, errno.ENOENT), "a thread cannot be held")
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    check(errno_of(lambda: os.pidfd_open(pid)) == errno.ESRCH, "nobody can be held by a free number")
+
+
 @fact
 def a_chain_runs_into_newest_first():
     end = time.monotonic() + 20

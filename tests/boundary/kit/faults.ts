@@ -17,6 +17,9 @@ export interface Call {
   mayNotHappen?: string;
 }
 
+/** How the helper signals, where the kernel lets it hold a process: by descriptor. */
+export const signals = "pidfd_send_signal";
+
 /** All ways to start a process. */
 export const forks = "fork,vfork,clone,clone3";
 

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startAccountManager, startPayloads } from "../../../src/tooling/tempers/payloads.ts";
 import { bystanders } from "../kit/aftermath.ts";
 import { calmHost, closeWith, expectCalm, lookForCalm } from "../kit/calm.ts";
-import { type Call, helperWith, inOwnMounts, sliceOf, whereHelperSees } from "../kit/faults.ts";
+import { type Call, helperWith, inOwnMounts, signals, sliceOf, whereHelperSees } from "../kit/faults.ts";
 import { labHost } from "../kit/host.ts";
 import { helper, type Report, rowOf, type StopResult, stopBy, stopByScript, stopWithReport } from "../kit/stop.ts";
 
@@ -199,7 +199,7 @@ describe("a helper that was started in the slice", () => {
 });
 
 test("a signal that the kernel refuses leaves a stray alive, which is said with 1; running again ends it", async () => {
-  const { code, report } = await stopWith({ calls: "kill" }, "error=EPERM");
+  const { code, report } = await stopWith({ calls: signals }, "error=EPERM");
   expect(code).toBe(1);
   expect(report.mechanisms).toEqual(["cgroup-kill"]);
   expect(report.survivors.map(({ command }) => command).sort()).toEqual(["headless", "stubborn"]);

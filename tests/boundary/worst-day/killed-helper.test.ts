@@ -8,7 +8,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { startAccountManager, startPayloads } from "../../../src/tooling/tempers/payloads.ts";
 import { bystanders } from "../kit/aftermath.ts";
 import { calmHost, closeWith, expectCalm, expectUnhampered, lookForCalm } from "../kit/calm.ts";
-import { type Call, forks, helperWith, sliceOf } from "../kit/faults.ts";
+import { type Call, forks, helperWith, signals, sliceOf } from "../kit/faults.ts";
 import { labHost } from "../kit/host.ts";
 import { helper, results, stopBy, stopWithReport } from "../kit/stop.ts";
 
@@ -39,13 +39,13 @@ const steps: Step[] = [
   step("announcing itself", "kill", { calls: "mkdir", when: "1" }),
   step("leaving the note for the manager", "kill", { calls: "openat", path: note, when: "1" }),
   step("looking whether the slice is frozen", "grace", { calls: "openat", path: `${slice}/cgroup.freeze`, when: "1" }),
-  step("asking the first process to end", "grace", { calls: "kill", when: "1" }),
-  step("letting the first one go on", "grace", { calls: "kill", when: "2" }),
+  step("asking the first process to end", "grace", { calls: signals, when: "1" }),
+  step("letting the first one go on", "grace", { calls: signals, when: "2" }),
   step("waiting for them to end", "grace", { calls: "pselect6", when: "200" }),
   step("opening cgroup.kill", "kill", { calls: "openat", path: `${slice}/cgroup.kill`, when: "1" }),
   step("writing to cgroup.kill", "kill", { calls: "write", path: `${slice}/cgroup.kill`, when: "1" }),
-  step("killing the first process", "kill", { calls: "kill", when: "1" }),
-  step("killing the second process", "kill", { calls: "kill", when: "2" }),
+  step("killing the first process", "kill", { calls: signals, when: "1" }),
+  step("killing the second process", "kill", { calls: signals, when: "2" }),
   step("the census after the kill", "kill", { calls: "getdents64", path: "/proc", when: "6" }),
   step("recording the verdict", "kill", { calls: "rename", when: "1" }),
   step("withdrawing its entry", "kill", { calls: "unlink", when: "2" }),
@@ -69,7 +69,9 @@ beforeEach(async () => {
   await startAccountManager(host);
   await startPayloads(host, [
     { name: "3201", temper: "deaf", place: "session" },
+    // Two that no write to the slice ends: each is killed by itself.
     { name: "3202", temper: "headless", place: "exec" },
+    { name: "3203", temper: "headless", place: "exec" },
   ]);
 });
 
@@ -113,7 +115,7 @@ describe.each(interruptions)("SIG%s", (signal, interrupted) => {
     expect(results(entries)).toContain("interrupted");
     const calm = await lookForCalm(host);
     expectUnhampered(calm);
-    expect(calm.running).toEqual(["3201", "3202", ...bystanders].sort());
+    expect(calm.running).toEqual(["3201", "3202", "3203", ...bystanders].sort());
   });
 
   test.each(stepsFor(signal, true))("comes too late for a stop that is at %s", async (_, { call, options }) => {
@@ -132,7 +134,7 @@ describe.each([
 ])("%s, a signal at every step ends no stop:", (_, options) => {
   // One run gets hundreds of them: at every third of its calls, from the first file that it opens to its report.
   test.each(others)("SIG%s", async (signal) => {
-    const call: Call = { calls: "openat,write,kill,unlink,rename,mkdir", when: "20+3" };
+    const call: Call = { calls: `openat,write,${signals},unlink,rename,mkdir`, when: "20+3" };
     const { code, entries } = await stopBy(host, helperWith(call, `signal=${signal}`, ...options));
     expect(code).toBe(0);
     expect(results(entries)).toContain("stopped");
@@ -162,19 +164,21 @@ describe("each step that is counted is what it is called:", () => {
   test("the sixth part of a list of processes is read after the kill, the first before anything", async () => {
     const { calls } = await traced(atOnce);
     const lists = calls.flatMap((line, at) => (/^getdents64\(\d+<\/proc>/.test(line) ? [at] : []));
-    const kills = calls.flatMap((line, at) => (/^(kill\(|write\(\d+<.*cgroup\.kill>)/.test(line) ? [at] : []));
+    const kills = calls.flatMap((line, at) =>
+      /^(pidfd_send_signal\(|write\(\d+<.*cgroup\.kill>)/.test(line) ? [at] : [],
+    );
     expect(lists[5]).toBeGreaterThan(kills[1] ?? Number.POSITIVE_INFINITY);
     expect(lists[0]).toBeLessThan(kills[0] ?? -1);
   });
 
   test("the first two signals are SIGTERM and SIGCONT to one process in the grace, and SIGKILL by force", async () => {
-    const asked = named((await traced(withGrace)).calls, "kill").slice(0, 2);
-    expect(asked.map((line) => line.replace(/\d+/, "N"))).toEqual([
-      expect.stringMatching(/^kill\(N, SIGTERM\)/),
-      expect.stringMatching(/^kill\(N, SIGCONT\)/),
+    const asked = named((await traced(withGrace)).calls, signals).slice(0, 2);
+    expect(asked.map((line) => line.replace(/\(\d+<.*?>,/, "(ONE,"))).toEqual([
+      expect.stringMatching(/^pidfd_send_signal\(ONE, SIGTERM, /),
+      expect.stringMatching(/^pidfd_send_signal\(ONE, SIGCONT, /),
     ]);
-    await startPayloads(host, [{ name: "3203", temper: "headless", place: "exec" }]);
-    for (const line of named((await traced(atOnce)).calls, "kill").slice(0, 2)) expect(line).toMatch(/, SIGKILL\)/);
+    expect(/\(\d+<.*?>/.exec(asked[0] ?? "")?.[0]).toBe(/\(\d+<.*?>/.exec(asked[1] ?? "")?.[0]);
+    for (const line of named((await traced(atOnce)).calls, signals).slice(0, 2)) expect(line).toMatch(/, SIGKILL, /);
   });
 
   interface Traced {
@@ -187,7 +191,7 @@ describe("each step that is counted is what it is called:", () => {
   /** One stop without a fault, and what strace saw of the helper and of those that it started. */
   async function traced(options: readonly string[]): Promise<Traced> {
     const file = "/run/lab/steps";
-    const calls = `${forks},execve,getdents64,write,kill,mkdir,rename,unlink`;
+    const calls = `${forks},execve,getdents64,write,${signals},mkdir,rename,unlink`;
     await host.sh(`strace -f -y -s 200 -o ${file} -e trace=${calls} ${helper} ${options.join(" ")} >/dev/null`);
     const lines = (await host.sh(`cat ${file}`)).split("\n").map((line) => /^(\d+) +(.*)$/.exec(line) ?? []);
     const own = lines[0]?.[1];

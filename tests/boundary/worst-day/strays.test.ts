@@ -76,7 +76,12 @@ describe("from an operator's login, whose own work goes on", () => {
 });
 
 describe("from the host itself", () => {
-  afterEach(() => host.sh("rm -f /run/crond.reboot; crontab -r -u ai-tools; rm -f /var/spool/cron/atjobs/[a=]*; true"));
+  // The package closes both to the account; an administrator may have opened them again.
+  beforeEach(() => host.sh("sed -i '/^ai-tools$/d' /etc/cron.deny /etc/at.deny"));
+  afterEach(() =>
+    host.sh(`rm -f /run/crond.reboot; crontab -r -u ai-tools; rm -f /var/spool/cron/atjobs/[a=]*
+      echo ai-tools | tee -a /etc/cron.deny >>/etc/at.deny`),
+  );
 
   // PMSS 579
   test("a crontab's job is ended, cron goes on, and the crontab is told of", async () => {

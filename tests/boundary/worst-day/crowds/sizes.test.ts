@@ -52,7 +52,7 @@ describe("processes at depth 2,000", () => {
       // The limits of reading, asking PID 1 and showing: 2, 1 and 2 s.
       expect(afterMs).toBeLessThan(5_000);
       expect(screen).toMatch(/: 1,?0\d\d processes of the account/);
-      expect(code).toBe(0);
+      expect(code, screen).toBe(0);
       expect(screen).toMatch(/^STOPPED: /m);
       expect(await running(host)).toHaveLength(4);
       await reaped();

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ground that a unit test makes by hand: the stop's host made by hand, with directories and their owners, people, the
+// caller's words, and a list of all that was done, in order. For tests only; it knows nothing about how Linux behaves.
+
+import { type Answer, HandMadeChild, HandMadeHost } from "../stop/hand-made-host.fixture.ts";
+import { type Child, EAGAIN, EEXIST, ENOENT, type Errno, type Handle, isErrno } from "../stop/kernel.ts";
+import type { Foreground, Ground, HandBack, HandedBack, PathStat } from "./ground.ts";
+import { encodeUtf8 } from "./records.ts";
+
+/** A handback in which this became of it. */
+export function handedBack(changes: Partial<HandedBack> = {}): HandedBack {
+  return { changed: 0, gitLeft: 0, mounts: 0, failed: 0, failures: [], ...changes };
+}
+
+function currently<T>(answer: Answer<T>): T {
+  return typeof answer === "function" ? (answer as () => T)() : answer;
+}
+
+const linkErrno = 40;
+
+export class HandMadeGround extends HandMadeHost implements Ground {
+  words: string[] = [];
+  wordsAreWhole = true;
+  directory: string | Errno = "/";
+  /** What `statPath` says, by path. `file`, `makeDirectory` and those below fill it. */
+  readonly pathStats = new Map<string, Answer<PathStat | Errno>>();
+  /** What `realPath` says; the path itself where there is a directory or file of that name. */
+  readonly realPaths = new Map<string, Answer<string | Errno>>();
+  /** What a handback says; nothing to give where nothing is said. */
+  handBackAnswer: (request: HandBack) => HandedBack | Errno = () => handedBack();
+  /** Locks that another process has. */
+  readonly lockedByOthers = new Set<string>();
+  /** Signals to this process, and when they come. */
+  signalsToCome: { signal: number; atMs: number }[] = [];
+
+  /** What was done, in order: `umask 22`, `create PATH`, `append PATH`, `replace PATH`, `remove PATH`, `makeDirectory
+   * PATH`, `write PATH`, `signal PID SIGNAL`, `run COMMAND LINE` (every program), `handBack PATH`, `lock PATH`. */
+  readonly acts: string[] = [];
+  /** Every program that was executed, its arguments apart. */
+  readonly executed: string[][] = [];
+  /** Those in the foreground, with what they got. */
+  readonly foreground: { argv: string[]; how: Foreground }[] = [];
+  readonly handBacks: HandBack[] = [];
+  /** Mode of each file and directory that was made, as it was asked for. */
+  readonly modes = new Map<string, number>();
+  readonly watched = new Set<number>();
+  readonly #locks = new Map<number, string>();
+  #nextInode = 1_000;
+  #nextDescriptor = 100;
+
+  /** Somebody in passwd. */
+  person(name: string, uid: number, home = `/home/${name}`, gid = uid): { name: string; uid: number; gid: number } {
+    const before = this.files.get("/etc/passwd") ?? "";
+    this.files.set("/etc/passwd", `${before}${name}:x:${uid}:${gid}:${name}:${encodeUtf8(home)}:/bin/sh\n`);
+    return { name, uid, gid };
+  }
+
+  /** Called through sudo by somebody who is in passwd. */
+  calledBy(person: { name: string; uid: number }): void {
+    this.variables.set("SUDO_USER", person.name);
+    this.variables.set("SUDO_UID", String(person.uid));
+    this.files.set("/proc/self/loginuid", String(person.uid));
+  }
+
+  /** A directory of root's, 0755 on device 1, unless it is told otherwise. */
+  existing(path: string, changes: Partial<PathStat> = {}): PathStat {
+    const inode = this.#nextInode++;
+    const stat: PathStat = { kind: "directory", mode: 0o755, uid: 0, gid: 0, device: 1, inode, ...changes };
+    this.pathStats.set(path, stat);
+    return stat;
+  }
+
+  areWordsWhole(): boolean {
+    return this.wordsAreWhole;
+  }
+
+  statPath(path: string): PathStat | Errno {
+    const stat = this.pathStats.get(path);
+    if (stat !== undefined) return currently(stat);
+    return this.files.has(path) ? this.existing(path, { kind: "file", mode: this.modes.get(path) ?? 0o644 }) : ENOENT;
+  }
+
+  realPath(path: string): string | Errno {
+    const real = this.realPaths.get(path);
+    if (real !== undefined) return currently(real);
+    const stat = this.statPath(path);
+    if (isErrno(stat)) return stat;
+    return stat.kind === "link" ? linkErrno : path;
+  }
+
+  currentDirectory(): string | Errno {
+    return this.directory;
+  }
+
+  umask(mask: number): void {
+    this.acts.push(`umask ${mask.toString(8)}`);
+  }
+
+  lock(path: string): Handle | Errno {
+    this.acts.push(`lock ${path}`);
+    if (this.lockedByOthers.has(path) || [...this.#locks.values()].includes(path)) return EAGAIN;
+    const handle = { fd: this.#nextDescriptor++ };
+    this.#locks.set(handle.fd, path);
+    return handle;
+  }
+
+  override close(handle: Handle): void {
+    this.#locks.delete(handle.fd);
+    super.close(handle);
+  }
+
+  handBack(request: HandBack): HandedBack | Errno {
+    this.acts.push(`handBack ${request.path}`);
+    this.handBacks.push(request);
+    return this.handBackAnswer(request);
+  }
+
+  /** The answer of `program`, at once. */
+  runInForeground(argv: string[], environment: Record<string, string> = {}): number {
+    this.#execute(argv);
+    this.foreground.push({ argv, how: { environment } });
+    const program = this.program(argv.join(" ")) ?? { code: 0 };
+    if (program === "hangs") throw new Error(`${argv.join(" ")} hangs, and so does whoever waits for it`);
+    if ("errno" in program) return 127;
+    this.clockMs += program.afterMs ?? 0;
+    return program.code;
+  }
+
+  startInForeground(argv: string[], how: Foreground = {}): Child | Errno {
+    this.#execute(argv);
+    this.foreground.push({ argv, how });
+    const program = this.program(argv.join(" ")) ?? { code: 0 };
+    if (typeof program === "object" && "errno" in program) return program.errno;
+    const child = new HandMadeChild(this, program);
+    this.children.push(child);
+    return child;
+  }
+
+  override startProgram(argv: string[], pipes?: { input?: boolean; output?: boolean }): Child | Errno {
+    this.executed.push(argv);
+    this.acts.push(`run ${argv.join(" ")}`);
+    return super.startProgram(argv, pipes);
+  }
+
+  #execute(argv: string[]): void {
+    this.executed.push(argv);
+    this.acts.push(`run ${argv.join(" ")}`);
+    this.commandLines.push(argv.join(" "));
+  }
+
+  openPipe(): { reads: Handle; writes: Handle } | Errno {
+    return { reads: { fd: this.#nextDescriptor++ }, writes: { fd: this.#nextDescriptor++ } };
+  }
+
+  watchSignals(signals: readonly number[]): void {
+    for (const signal of signals) this.watched.add(signal);
+  }
+
+  arrivedSignals(): number[] {
+    const here = ({ signal, atMs }: { signal: number; atMs: number }) =>
+      this.watched.has(signal) && atMs <= this.clockMs;
+    const arrived = this.signalsToCome.filter(here).map(({ signal }) => signal);
+    this.signalsToCome = this.signalsToCome.filter((coming) => !here(coming));
+    return [...new Set(arrived)];
+  }
+
+  /** What the test said for the directory, and what there is below it besides. */
+  override list(path: string): string[] | Errno {
+    const said = super.list(path);
+    if (isErrno(said) && said !== ENOENT) return said;
+    const below = [...this.files.keys(), ...this.pathStats.keys()]
+      .filter((other) => other.startsWith(`${path}/`))
+      .map((other) => other.slice(path.length + 1).split("/")[0] as string);
+    if (isErrno(said) && below.length === 0 && !this.pathStats.has(path)) return ENOENT;
+    return [...new Set([...(isErrno(said) ? [] : said), ...below])];
+  }
+
+  override makeDirectory(path: string, mode = 0o755): Errno {
+    this.acts.push(`makeDirectory ${path}`);
+    if (this.pathStats.has(path) || this.directories.has(path)) return EEXIST;
+    this.modes.set(path, mode);
+    this.existing(path, { mode });
+    return 0;
+  }
+
+  override createFile(path: string, text: string, mode = 0o644): Errno {
+    this.acts.push(`create ${path}`);
+    return this.#made(path, mode, super.createFile(path, text, mode));
+  }
+
+  override appendFile(path: string, text: string, mode = 0o644): Errno {
+    this.acts.push(`append ${path}`);
+    return this.#made(path, this.modes.get(path) ?? mode, super.appendFile(path, text));
+  }
+
+  override replaceFile(path: string, text: string, mode = 0o644): Errno {
+    this.acts.push(`replace ${path}`);
+    return this.#made(path, mode, super.replaceFile(path, text));
+  }
+
+  #made(path: string, mode: number, errno: Errno): Errno {
+    if (errno === 0) this.modes.set(path, mode);
+    return errno;
+  }
+
+  override remove(path: string): Errno {
+    this.acts.push(`remove ${path}`);
+    const wasThere = this.pathStats.delete(path);
+    return super.remove(path) === 0 || wasThere ? 0 : ENOENT;
+  }
+
+  override writeFile(path: string, text: string): Errno {
+    this.acts.push(`write ${path}`);
+    return super.writeFile(path, text);
+  }
+
+  override signal(pid: number, signal: number): Errno {
+    this.acts.push(`signal ${pid} ${signal}`);
+    return super.signal(pid, signal);
+  }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// The module "native" of the executables beside the stop: system calls that QuickJS has no function for, and nothing
+// that could be said in TypeScript. Errors are negative errnos, as in its own module "os". Declared in native.d.ts.
+
+#include "hand-back.h"
+#include "quickjs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// umask(mask): the old mask. Records are to be readable whatever the caller's umask is.
+static JSValue native_umask(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  int32_t mask;
+  (void)self;
+  (void)count;
+  if (JS_ToInt32(ctx, &mask, words[0])) return JS_EXCEPTION;
+  return JS_NewInt32(ctx, (int32_t)umask((mode_t)mask & 0777));
+}
+
+// flock(fd): 0, or -EWOULDBLOCK where another process has the lock. Two claims at once must see each other.
+static JSValue native_flock(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  int32_t fd;
+  (void)self;
+  (void)count;
+  if (JS_ToInt32(ctx, &fd, words[0])) return JS_EXCEPTION;
+  return JS_NewInt32(ctx, flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno);
+}
+
+// A path as text; -EILSEQ where it would not come out again byte by byte, since QuickJS mangles what is no UTF-8.
+static JSValue path_as_text(JSContext *ctx, const char *path) {
+  if (path == NULL) return JS_NewInt32(ctx, -errno);
+  JSValue text = JS_NewString(ctx, path);
+  const char *again = JS_ToCString(ctx, text);
+  int is_whole = again != NULL && strcmp(again, path) == 0;
+  if (again == NULL) return JS_EXCEPTION;
+  JS_FreeCString(ctx, again);
+  if (is_whole) return text;
+  JS_FreeValue(ctx, text);
+  return JS_NewInt32(ctx, -EILSEQ);
+}
+
+// getcwd(): unlike os.getcwd it says when the name is not whole.
+static JSValue native_getcwd(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  char path[PATH_MAX];
+  (void)self;
+  (void)count;
+  (void)words;
+  return path_as_text(ctx, getcwd(path, sizeof path));
+}
+
+// realpath(path): the same for os.realpath.
+static JSValue native_realpath(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  char real[PATH_MAX];
+  (void)self;
+  (void)count;
+  const char *path = JS_ToCString(ctx, words[0]);
+  if (path == NULL) return JS_EXCEPTION;
+  JSValue text = path_as_text(ctx, realpath(path, real));
+  JS_FreeCString(ctx, path);
+  return text;
+}
+
+// Whoever waits for a walk must be able to end it, and no handler of QuickJS runs in it. What is ignored stays ignored.
+static void let_end(int signal, struct sigaction *before) {
+  struct sigaction by_default = {.sa_handler = SIG_DFL};
+  sigaction(signal, NULL, before);
+  if (before->sa_handler != SIG_IGN) sigaction(signal, &by_default, NULL);
+}
+
+static JSValue result_as_object(JSContext *ctx, const struct handed_back *result) {
+  JSValue object = JS_NewObject(ctx), failures = JS_NewArray(ctx);
+  for (int index = 0; index < result->failures_kept; index++) {
+    const struct failure *failure = &result->failures[index];
+    JSValue entry = JS_NewObject(ctx);
+    JS_SetPropertyStr(ctx, entry, "path",
+                      JS_NewArrayBufferCopy(ctx, (const uint8_t *)failure->path, failure->path_bytes));
+    JS_SetPropertyStr(ctx, entry, "errno", JS_NewInt32(ctx, failure->error));
+    JS_SetPropertyUint32(ctx, failures, (uint32_t)index, entry);
+  }
+  JS_SetPropertyStr(ctx, object, "changed", JS_NewInt64(ctx, (int64_t)result->changed));
+  JS_SetPropertyStr(ctx, object, "gitLeft", JS_NewInt64(ctx, (int64_t)result->git_left));
+  JS_SetPropertyStr(ctx, object, "mounts", JS_NewInt64(ctx, (int64_t)result->mounts));
+  JS_SetPropertyStr(ctx, object, "failed", JS_NewInt64(ctx, (int64_t)result->failed));
+  JS_SetPropertyStr(ctx, object, "failures", failures);
+  return object;
+}
+
+// handBack(path, device, inode, from, uid, gid, withGit): see hand-back.c. Numbers that are no uid are -EINVAL.
+static JSValue native_hand_back(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  struct hand_back request = {0};
+  struct handed_back result;
+  struct sigaction interrupt, terminate;
+  int64_t numbers[3];
+  size_t length;
+  (void)self;
+  (void)count;
+  if (JS_ToFloat64(ctx, &request.device, words[1]) || JS_ToFloat64(ctx, &request.inode, words[2])) return JS_EXCEPTION;
+  for (int index = 0; index < 3; index++) {
+    if (JS_ToInt64(ctx, &numbers[index], words[3 + index])) return JS_EXCEPTION;
+    if (numbers[index] <= 0 || numbers[index] >= UINT32_MAX) return JS_NewInt32(ctx, -EINVAL);
+  }
+  request.from = (uid_t)numbers[0];
+  request.uid = (uid_t)numbers[1];
+  request.gid = (gid_t)numbers[2];
+  request.with_git = JS_ToBool(ctx, words[6]);
+  request.path = JS_ToCStringLen(ctx, &length, words[0]);
+  if (request.path == NULL) return JS_EXCEPTION;
+  let_end(SIGINT, &interrupt);
+  let_end(SIGTERM, &terminate);
+  int error = strlen(request.path) == length ? hand_back(&request, &result) : EINVAL;
+  sigaction(SIGINT, &interrupt, NULL);
+  sigaction(SIGTERM, &terminate, NULL);
+  JS_FreeCString(ctx, request.path);
+  return error != 0 ? JS_NewInt32(ctx, -error) : result_as_object(ctx, &result);
+}
+
+static const JSCFunctionListEntry functions[] = {
+    JS_CFUNC_DEF("umask", 1, native_umask),       JS_CFUNC_DEF("flock", 1, native_flock),
+    JS_CFUNC_DEF("getcwd", 0, native_getcwd),     JS_CFUNC_DEF("realpath", 1, native_realpath),
+    JS_CFUNC_DEF("handBack", 7, native_hand_back),
+};
+
+static int add_functions(JSContext *ctx, JSModuleDef *module) {
+  return JS_SetModuleExportList(ctx, module, functions, sizeof functions / sizeof functions[0]);
+}
+
+// Called by the main function that qjsc makes (option -M).
+JSModuleDef *js_init_module_native(JSContext *ctx, const char *name) {
+  JSModuleDef *module = JS_NewCModule(ctx, name, add_functions);
+  if (module != NULL) JS_AddModuleExportList(ctx, module, functions, sizeof functions / sizeof functions[0]);
+  return module;
+}

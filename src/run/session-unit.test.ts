@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// The command line that starts a session: nothing in it is taken for anything but itself, by systemd-run or by PID 1.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { endedUnit, pathInside, type SessionUnit, systemdRunCommand } from "./session-unit.ts";
+
+const plain: SessionUnit = {
+  unit: "ai-tools-shell-400.service",
+  uid: 990,
+  entryPoint: {
+    name: "shell",
+    program: "/bin/bash",
+    arguments: ["-x"],
+    environment: {},
+    description: "",
+    network: false,
+  },
+  arguments: ["-c", "true"],
+  project: "/srv/site",
+  device: 8,
+  inode: 72,
+  directory: "/srv/site/sub",
+  stops: 3,
+  hasTerminal: false,
+  terminal: {},
+};
+
+const command = (changes: Partial<SessionUnit> = {}) => systemdRunCommand({ ...plain, ...changes });
+const properties = (changes: Partial<SessionUnit> = {}) =>
+  command(changes).flatMap((word, at, all) => (all[at - 1] === "-p" ? [word] : []));
+const behind = (argv: string[]) => argv.slice(argv.indexOf("--") + 1);
+const binds = (project: string) => properties({ project }).filter((property) => property.startsWith("BindPaths="));
+
+describe("the unit", () => {
+  test("is PID 1's, in the account's slice, as the account, and is waited for", () => {
+    const argv = command();
+    expect(argv[0]).toBe("/usr/bin/systemd-run");
+    for (const word of [
+      "--wait",
+      "--unit=ai-tools-shell-400.service",
+      "--slice=user-990.slice",
+      "--uid=ai-tools",
+      "--gid=ai-tools",
+    ])
+      expect(argv).toContain(word);
+    expect(argv).not.toContain("--collect");
+  });
+
+  test("gets a pty of its own or the descriptors, never both", () => {
+    expect(command({ hasTerminal: true })).toContain("--pty");
+    expect(command({ hasTerminal: true })).not.toContain("--pipe");
+    expect(command()).toContain("--pipe");
+    expect(command()).not.toContain("--pty");
+  });
+
+  test("can gain no rights, see no homes and reach no bus", () => {
+    expect(properties()).toEqual(
+      expect.arrayContaining([
+        "NoNewPrivileges=yes",
+        "CapabilityBoundingSet=",
+        "UMask=0007",
+        "ProtectHome=tmpfs",
+        "PrivateTmp=yes",
+        "ProtectProc=invisible",
+        "PrivateNetwork=yes",
+      ]),
+    );
+    expect(properties().find((property) => property.startsWith("InaccessiblePaths="))).toContain("-/run/dbus");
+  });
+
+  test("has the network only where the entry point says so", () => {
+    expect(properties({ entryPoint: { ...plain.entryPoint, network: true } })).toContain("PrivateNetwork=no");
+  });
+
+  test("is followed by two different units, as with one for both neither is told how it ended", () => {
+    expect(properties()).toContain("OnSuccess=ai-tools-ended@ai-tools-shell-400.service");
+    expect(properties()).toContain("OnFailure=ai-tools-failed@ai-tools-shell-400.service");
+    expect(endedUnit("ended", plain.unit)).toBe("ai-tools-ended@ai-tools-shell-400.service");
+  });
+
+  test("has a description of ours: systemd's own is the command line, which PID 1 would write as it is", () => {
+    const evil = "x\n[Service]\nExecStopPost=+/bin/sh";
+    for (const argv of [command({ arguments: [evil] }), command({ project: `/srv/${evil}` })])
+      expect(argv).toContain("--description=ai-tools session (shell)");
+  });
+
+  test("starts with a clean environment and a home of its own; what root wrote comes last", () => {
+    const set = command({
+      terminal: { TERM: "xterm" },
+      entryPoint: { ...plain.entryPoint, environment: { PATH: "/opt/bin", A: "b c" } },
+    }).filter((word) => word.startsWith("--setenv="));
+    expect(set).toContain("--setenv=HOME=/var/lib/ai-tools/home");
+    expect(set).toContain("--setenv=TERM=xterm");
+    expect(set).toContain("--setenv=PATH=/opt/bin");
+    expect(set).toContain("--setenv=A=b c");
+    expect(set.filter((word) => word.includes("PATH="))).toHaveLength(1);
+  });
+});
+
+describe("the first step", () => {
+  test("gets project, id, number of stops and directory, then the agent's command line", () => {
+    const words = behind(command());
+    expect(words.slice(0, 2)).toEqual(["/bin/sh", "-c"]);
+    expect(words.slice(3)).toEqual([
+      "ai-tools-session",
+      "/srv/site",
+      "8:72",
+      "3",
+      "/srv/site/sub",
+      "/bin/bash",
+      "-x",
+      "-c",
+      "true",
+    ]);
+  });
+
+  test("looks at counter, hold and directory before it executes anything", () => {
+    const script = (behind(command())[2] ?? "").replaceAll("$$", "$");
+    const at = (text: string) => script.indexOf(text);
+    expect(at("/run/ai-tools/stop/count")).toBeGreaterThan(0);
+    expect(at("/var/lib/ai-tools/hold.json")).toBeGreaterThan(at("/run/ai-tools/stop/count"));
+    expect(at("exec ")).toBeGreaterThan(at("cd -- "));
+    expect(script.endsWith('exec "$@"')).toBe(true);
+  });
+});
+
+describe("whatever a caller types", () => {
+  test("reaches the program as it is: each sign that systemd would expand is doubled", () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: "grapheme" })), (words) => {
+        const given = behind(command({ arguments: words })).slice(-words.length);
+        if (words.length === 0) return;
+        // systemd.service(5): `$$` is one sign, and a single one would be the beginning of a variable.
+        expect(given.map((word) => word.replace(/\$\$/g, "\0").includes("$"))).not.toContain(true);
+        expect(given.map((word) => word.replaceAll("$$", "$"))).toEqual(words);
+      }),
+    );
+  });
+
+  test("is in no option of systemd-run's", () => {
+    const secret = "s3cr3t";
+    const argv = command({ arguments: [secret] });
+    expect(argv.slice(0, argv.indexOf("--")).some((word) => word.includes(secret))).toBe(false);
+  });
+});
+
+describe("a project", () => {
+  test.each(["/home/olga/site", "/root/x", "/run/user/1001/x", "/tmp/x", "/var/tmp/x"])(
+    "in %s is brought in, as sessions see nothing there",
+    (project) => {
+      expect(binds(project)).toEqual([`BindPaths=${project}:${project}`]);
+    },
+  );
+
+  test.each(["/srv/site", "/homes/x", "/tmpfs/x", "/var/www/x", "/opt/a b"])("in %s is where it is", (project) => {
+    expect(binds(project)).toEqual([]);
+  });
+
+  test("whose path holds signs of systemd's is brought in by that path", () => {
+    expect(binds("/tmp/a b:c%d\"e'f\\g$h")).toEqual([
+      `BindPaths=${"/tmp/a\\ b\\:c\\%d\\\"e\\'f\\\\g\\$h:".repeat(2).slice(0, -1)}`,
+    ]);
+    expect(binds("/tmp/ü漢")).toEqual(["BindPaths=/tmp/ü漢:/tmp/ü漢"]);
+  });
+
+  test("is in no property with a control character, which PID 1 would write as it is", () => {
+    const anywhere = fc.tuple(fc.constantFrom("/srv", "/home/olga", "/tmp"), fc.string({ unit: "binary-ascii" }));
+    fc.assert(
+      fc.property(anywhere, ([base, name]) => {
+        const project = `${base}/${name}`;
+        const argv = command({ project, directory: project });
+        const options = argv.slice(0, argv.indexOf("--"));
+        expect(options.some((word) => /[\x00-\x1f\x7f]/.test(word))).toBe(false);
+      }),
+    );
+  });
+
+  test("is the unit's working directory where its path can be one", () => {
+    const directory = (path: string) =>
+      properties({ project: path, directory: `${path}/sub` }).filter((property) => property.startsWith("Working"));
+    expect(directory("/srv/a b%ü")).toEqual(["WorkingDirectory=/srv/a b%ü/sub"]);
+    expect(directory("/home/a\nb")).toEqual(["WorkingDirectory=/home/ai-tools-project/sub"]);
+    for (const path of ["/srv/a\nb", "/srv/a\\", "/srv/\x7f"]) expect(directory(path)).toEqual([]);
+  });
+
+  test("with such a path is seen at another one, where it must be brought in", () => {
+    const project = "/home/olga/a\nb";
+    expect(binds(project)).toEqual([
+      "BindPaths=/run/ai-tools/projects/ai-tools-shell-400.service:/home/ai-tools-project",
+    ]);
+    expect(behind(command({ project, directory: `${project}/sub` })).slice(4, 8)).toEqual([
+      "/home/ai-tools-project",
+      "8:72",
+      "3",
+      "/home/ai-tools-project/sub",
+    ]);
+    expect(pathInside("/srv/a\nb", "/srv/a\nb/c")).toBe("/srv/a\nb/c");
+  });
+});

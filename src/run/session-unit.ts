@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The unit of a session, as an argv of systemd-run: what a session may do and see is in this file alone. Pure: facts in,
+// words out.
+
+import { isAtOrBelow } from "../claim/paths.ts";
+import { holdPath, sessionHome } from "../ground/places.ts";
+import { accountName } from "../stop/identity.ts";
+import type { EntryPoint } from "./entry-point.ts";
+import { programs, projectInside, projectLinks, sessionLimits, stopCounter } from "./places.ts";
+
+export interface SessionUnit {
+  /** `ai-tools-<entrypoint>-<pid>.service`. */
+  unit: string;
+  /** Of the account. */
+  uid: number;
+  entryPoint: EntryPoint;
+  /** The caller's, behind the entry point's own. */
+  arguments: readonly string[];
+  project: string;
+  device: number;
+  inode: number;
+  /** The project or a directory below it. */
+  directory: string;
+  /** The counter of stops when the gate was found open. */
+  stops: number;
+  /** A pty of its own, or the launcher's descriptors as they are. */
+  hasTerminal: boolean;
+  /** `TERM` and the like, as far as the caller's are harmless words. */
+  terminal: Readonly<Record<string, string>>;
+}
+
+/** Replaced by empty file systems for every session: homes, runtime directories of logins, other programs' files. */
+const replacedPlaces = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
+
+/** Sockets through which something outside could be made to act: buses and PID 1's own. */
+const inaccessible = ["-/run/dbus", "-/run/systemd/private", "-/run/systemd/io.systemd.ManagedOOM"];
+
+/**
+ * The session's first step, inside its unit and before the agent's program: what the launcher saw must still hold. From
+ * here on a stop finds this very process, so none of what is started can slip through between look and start, whatever
+ * became of the launcher. Its arguments: project, its id, number of stops, directory, then the agent's command line.
+ */
+const firstStep = `project=$1 id=$2 stops=$3 directory=$4
+shift 4
+refuse() { echo "ai-tools: $1: no session was started" >&2; exit 125; }
+if [ -e ${stopCounter} ]; then now=$(/usr/bin/stat -c %s ${stopCounter}) || now=unknown; else now=0; fi
+[ "$now" = "$stops" ] || refuse "a stop has begun meanwhile"
+[ ! -e ${holdPath} ] || refuse "a hold was set meanwhile"
+[ "$(/usr/bin/stat -c %d:%i -- "$project")" = "$id" ] || refuse "the project's directory is another one than the claimed one"
+cd -- "$directory" || refuse "the directory cannot be entered"
+unset OLDPWD
+exec "$@"`;
+
+/** Whether systemd's unit files can hold a path: a line break in one would begin a setting of its own at a reload. */
+export function isHeldBySystemd(path: string): boolean {
+  return !/[\x00-\x1f\x7f]/.test(path);
+}
+
+/** Whether a project lies where sessions see an empty file system instead, so that it must be brought in. */
+export function isBroughtIn(project: string): boolean {
+  return replacedPlaces.some((place) => isAtOrBelow(project, place));
+}
+
+/** Whether a link to the project is needed, because its path itself cannot be given to systemd. */
+export function needsLink(project: string): boolean {
+  return isBroughtIn(project) && !isHeldBySystemd(project);
+}
+
+/** Where that link stands. */
+export function linkPath(unit: string): string {
+  return `${projectLinks}/${unit}`;
+}
+
+/** Where the project is inside the session: its own path, unless that one cannot be made there. */
+export function pathInside(project: string, path: string): string {
+  return needsLink(project) ? projectInside + path.slice(project.length) : path;
+}
+
+/** The name by which PID 1 starts what comes after the session. */
+export function endedUnit(kind: "ended" | "failed", unit: string): string {
+  return `ai-tools-${kind}@${unit.replace(/\.service$/, "")}.service`;
+}
+
+/** The whole command line, systemd-run's absolute path first. */
+export function systemdRunCommand(session: SessionUnit): string[] {
+  const { unit, uid, entryPoint, hasTerminal } = session;
+  return [
+    programs.systemdRun,
+    "--quiet",
+    "--wait",
+    hasTerminal ? "--pty" : "--pipe",
+    `--unit=${unit}`,
+    `--slice=user-${uid}.slice`,
+    `--uid=${accountName}`,
+    `--gid=${accountName}`,
+    `--description=${descriptionOf(entryPoint)}`,
+    ...properties(session).flatMap((property) => ["-p", property]),
+    ...Object.entries(environmentOf(session)).map(([name, value]) => `--setenv=${name}=${value}`),
+    "--",
+    ...commandLine(session).map(literal),
+  ];
+}
+
+/** Never left to systemd: its own would be the command line, which PID 1 writes into a unit file as it is, line breaks too. */
+function descriptionOf({ name, description }: EntryPoint): string {
+  return description === "" ? `ai-tools session (${name})` : `ai-tools session (${name}): ${description}`;
+}
+
+/** systemd expands variables in a command line; a doubled sign stands for itself (systemd.service(5)). */
+function literal(word: string): string {
+  return word.replaceAll("$", "$$$$");
+}
+
+function commandLine(session: SessionUnit): string[] {
+  const { entryPoint, project, directory } = session;
+  return [
+    programs.shell,
+    "-c",
+    firstStep,
+    "ai-tools-session",
+    pathInside(project, project),
+    `${session.device}:${session.inode}`,
+    String(session.stops),
+    pathInside(project, directory),
+    entryPoint.program,
+    ...entryPoint.arguments,
+    ...session.arguments,
+  ];
+}
+
+function properties({ unit, entryPoint, project, directory }: SessionUnit): string[] {
+  return [
+    ...directoryOf(project, directory),
+    // Rights: nothing that a program on disk could add.
+    "NoNewPrivileges=yes",
+    "CapabilityBoundingSet=",
+    "UMask=0007",
+    // Sight: no homes, no files of others, no buses, nobody else's processes.
+    "ProtectHome=tmpfs",
+    "PrivateTmp=yes",
+    "ProtectProc=invisible",
+    `InaccessiblePaths=${inaccessible.join(" ")}`,
+    ...bindOf(unit, project),
+    `PrivateNetwork=${entryPoint.network ? "no" : "yes"}`,
+    // Share of the host.
+    `TasksMax=${sessionLimits.tasks}`,
+    `MemoryHigh=${sessionLimits.memoryHigh}`,
+    `LimitNOFILE=${sessionLimits.files}`,
+    "LimitCORE=0",
+    // Its end. Two different units, since with the same one for both neither is told how the session ended.
+    "IgnoreSIGPIPE=no",
+    "TimeoutStopSec=10",
+    `OnSuccess=${endedUnit("ended", unit)}`,
+    `OnFailure=${endedUnit("failed", unit)}`,
+  ];
+}
+
+/** For who looks at the unit; the first step goes there by itself. A backslash at a line's end would join two settings. */
+function directoryOf(project: string, directory: string): string[] {
+  const inside = pathInside(project, directory);
+  return isHeldBySystemd(inside) && !inside.includes("\\") ? [`WorkingDirectory=${inside}`] : [];
+}
+
+function bindOf(unit: string, project: string): string[] {
+  if (needsLink(project)) return [`BindPaths=${linkPath(unit)}:${projectInside}`];
+  if (!isBroughtIn(project)) return [];
+  const escaped = project.replace(/[^A-Za-z0-9_/.@+-]/g, (character) =>
+    character.charCodeAt(0) > 0x7f ? character : `\\${character}`,
+  );
+  return [`BindPaths=${escaped}:${escaped}`];
+}
+
+/** A clean environment: nothing of the caller's but the kind of terminal, then what root wrote into the entry point. */
+function environmentOf({ entryPoint, terminal }: SessionUnit): Record<string, string> {
+  return {
+    HOME: sessionHome,
+    // The account has none in passwd, and agents run their commands with it.
+    SHELL: "/bin/bash",
+    LANG: "C.UTF-8",
+    PATH: "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+    // The project belongs to the operator, and git takes nothing from another user's repository unless it is told to.
+    // Every repository, since submodules, work trees and what is cloned in a session have directories of their own.
+    GIT_CONFIG_COUNT: "1",
+    GIT_CONFIG_KEY_0: "safe.directory",
+    GIT_CONFIG_VALUE_0: "*",
+    ...terminal,
+    ...entryPoint.environment,
+  };
+}
