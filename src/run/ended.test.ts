@@ -96,7 +96,10 @@ describe("a session that ended by itself", () => {
   });
 
   test("takes none with it when .git was left", async () => {
-    const { ground } = await endOf(fine, (ground) => void ground.recorded({ unit: "ai-tools-shell-1.service" }));
+    const { ground } = await endOf(
+      fine,
+      (ground) => void ground.recorded({ unit: "ai-tools-shell-1.service", since: "2026-01-01" }),
+    );
     expect(readSessions(ground).sessions).toHaveLength(1);
   });
 });

@@ -161,6 +161,16 @@ describe("a launcher that is held between its look and the start, while", () => 
     expect(ground.isServed).toBe(false);
   });
 
+  test("a stop runs, does not take systemd-run's end for the session's", async () => {
+    const { code, said } = await runOn((ground) => {
+      ground.script = { begins: 20, returns: 40, code: 1 };
+      ground.isMortal = false;
+      ground.atStart = () => ground.stopsBegun(1);
+    });
+    expect(code).toBe(notRun);
+    expect(said).toContain("could NOT be proved");
+  });
+
   test("a stop runs, calls off a start that PID 1 has not got to", async () => {
     const { ground, code } = await runOn((ground) => {
       ground.script = { begins: 60_000, returns: 3_000, code: 1 };
@@ -346,11 +356,18 @@ describe("signals", () => {
   });
 
   test("that come before there is a session go to it when it is there", async () => {
+    const sentAt: number[] = [];
     const { ground } = await runOn((ground) => {
       ground.script = { begins: 200, ends: 500, code: 0, word: word() };
       ground.signalsToCome = [{ signal: SIGINT, atMs: 1_000_000 }];
+      const program = ground.program;
+      ground.program = (line) => {
+        if (line.includes("systemctl kill")) sentAt.push(ground.clockMs - 1_000_000);
+        return program(line);
+      };
     });
     expect(ground.sentToUnit()).toEqual([SIGINT]);
+    expect(sentAt[0]).toBeGreaterThanOrEqual(200);
   });
 
   test("of job control are nobody's", async () => {
@@ -362,12 +379,13 @@ describe("signals", () => {
 
   test("end the wait for a handback, and not the handback", async () => {
     const { after: _after, ...first } = word({ code: 5 });
-    const { code, said } = await runOn((ground) => {
+    const { ground, code, said } = await runOn((ground) => {
       ground.script = { begins: 20, ends: 100, code: 5, word: first };
       ground.signalsToCome = [{ signal: SIGINT, atMs: 1_001_000 }];
     });
     expect(code).toBe(5);
     expect(said).toContain("is still being handed back");
+    expect(ground.clockMs).toBeLessThan(1_002_000);
   });
 });
 
@@ -437,6 +455,7 @@ describe("a terminal that is lost", () => {
       ground.terminals = [0];
     });
     expect(ground.isServed).toBe(true);
+    expect(ground.sentToUnit()).toEqual([]);
     expect(code).toBe(0);
   });
 });

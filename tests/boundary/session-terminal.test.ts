@@ -72,9 +72,9 @@ describe("on a terminal", () => {
 
   test("a session that ignores the hang-up stays visible, and its files come back when it ends by itself", async () => {
     const path = await claimedProject(host);
-    const terminal = onTerminal(host, path, ["--run", await shellEntryPoint(host)]);
-    await terminal.waitFor(prompt, 20_000);
-    terminal.type("trap '' HUP; touch made; echo ready-$((1+1)); while ! test -e finish; do sleep 0.2; done; exit 3\r");
+    // No interactive shell: that one ends itself when it cannot give its children the terminal.
+    const script = "trap '' HUP; touch made; echo ready-$((1+1)); while ! test -e finish; do sleep 0.2; done; exit 3";
+    const terminal = onTerminal(host, path, ["--run", await shellEntryPoint(host), "--", "-c", script]);
     await terminal.waitFor(/ready-2/, 20_000);
     await terminal.hangUp();
     await new Promise((done) => setTimeout(done, 1_000));

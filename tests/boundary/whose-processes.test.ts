@@ -18,7 +18,7 @@ const slice = `/sys/fs/cgroup/user.slice/user-${account}.slice`;
 const subordinate = 700_000;
 
 beforeEach(() => clearHost(host));
-afterEach(() => host.sh("rm -f /var/lib/ai-tools/uids; sed -i '/700000/d; /^ai-tools:/d' /etc/subuid; true"));
+afterEach(() => host.sh("id -u ai-tools >/var/lib/ai-tools/uids; sed -i '/700000/d; /^ai-tools:/d' /etc/subuid"));
 
 /** Starts a process of root's in a system unit that then works under these uids. */
 async function startActing(
