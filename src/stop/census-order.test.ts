@@ -4,7 +4,8 @@
 import { describe, expect, test } from "vitest";
 import { type Census, type CensusOptions, isEmpty, takeCensus } from "./census.ts";
 import { HandMadeHost, inTurn } from "./hand-made-host.fixture.ts";
-import { loadavg, place, populate, scopeOf } from "./hand-made-processes.fixture.ts";
+import { hostOf, loadavg, place, populate, scopeOf } from "./hand-made-processes.fixture.ts";
+import { ENOSYS } from "./kernel.ts";
 import { limits } from "./limits.ts";
 
 const foreign = [1000, 1000, 1000, 1000] as const;
@@ -61,6 +62,47 @@ describe("the order of looking", () => {
     host.onRead = (path) => void (path.endsWith("/status") && order.push(path));
     lookAt(host, { onAlive: ({ pid }) => void order.push(`alive ${pid}`) });
     expect(order).toEqual(["/proc/50/status", "alive 50", "/proc/40/status", "alive 40", "/proc/30/status"]);
+  });
+
+  test("each process is held from before it is read until it was told, and no other meanwhile", () => {
+    const host = new HandMadeHost();
+    populate(host, [{ pid: 50 }, { pid: 40, threads: 2 }, { pid: 30, uids: foreign, cgroup: elsewhere }], 51);
+    place(host, { pid: 51, tgid: 40, threads: 2 });
+    const holds: number[][] = [];
+    const note = () => void holds.push([...host.held.values()]);
+    host.onRead = (path) => {
+      if (path.endsWith("/status")) note();
+    };
+    lookAt(host, { onAlive: note });
+    // The thread 51, its process 40 (read, told), 50 (read, told), the stranger.
+    expect(holds).toEqual([[], [40], [40], [50], [50], [30]]);
+    expect(host.held.size).toBe(0);
+  });
+
+  test("nobody is held by a census that signals nobody", () => {
+    const host = hostOf([50, 40]);
+    host.hold = () => expect.unreachable("nobody is to be signalled");
+    expect(pids(lookAt(host).alive)).toEqual([50, 40]);
+  });
+
+  test("whoever was born between the hold and the reading is held and read again", () => {
+    const host = new HandMadeHost();
+    populate(host, [{ pid: 40, uids: foreign, cgroup: elsewhere }], 50);
+    host.onRead = (path) => {
+      if (path === "/proc/50/status") place(host, { pid: 50 });
+    };
+    const told: (number | undefined)[] = [];
+    lookAt(host, { onAlive: (_found, { handle }) => void told.push(handle && host.held.get(handle.fd)) });
+    expect(told).toEqual([50]);
+    expect(host.reads.filter((path) => path === "/proc/50/status")).toHaveLength(2);
+  });
+
+  test("a match that nobody could hold is told with its number alone where the kernel holds nobody", () => {
+    const host = hostOf([50]);
+    host.holdRefusal = ENOSYS;
+    const told: unknown[] = [];
+    lookAt(host, { onAlive: (_found, held) => void told.push(held) });
+    expect(told).toEqual([{ pid: 50, handle: undefined }]);
   });
 
   test("a match is told before anything of it is read that could cost time", () => {

@@ -2,6 +2,7 @@
 // Questions only: who of the account is alive. The list of processes is read first, the last allocated pid after it, and
 // then they are looked at newest first, so that a chain of forks runs into the census instead of away from it.
 
+import { type Held, hold, release } from "./holding.ts";
 import { type Identity, isOfAccount } from "./identity.ts";
 import { ENOENT, ESRCH, isErrno, type KernelView } from "./kernel.ts";
 import { limits } from "./limits.ts";
@@ -59,8 +60,11 @@ export interface CensusOptions {
   detailsMs?: number;
   /** Matches whose details are of interest; all without. */
   detailsOf?: (pid: number) => boolean;
-  /** Called for each living match before the next process is read. */
-  onAlive?: (found: Found) => void;
+  /**
+   * Called for each match that is not dead before the next process is read. With it each process is held from before it
+   * is read until this returns: what is signalled through `held` is what was looked at.
+   */
+  onAlive?: (found: Found, held: Held) => void;
 }
 
 /** Looks at every process of the host once. */
@@ -143,17 +147,54 @@ function lookAt(
   census: Census,
   number: number,
   seen: Set<number>,
-  onAlive: ((found: Found) => void) | undefined,
+  onAlive: CensusOptions["onAlive"],
 ): Found | undefined {
   if (number === view.pid || number <= 1 || seen.has(number)) return undefined;
-  let pid = number;
-  let status = readStatus(view, pid);
-  if (typeof status === "object" && status.tgid !== pid) {
+  let sight = see(view, number, onAlive !== undefined);
+  const { status } = sight;
+  if (typeof status === "object" && status.tgid !== number) {
     // A number of the gap can be a thread; its process counts, once.
-    pid = status.tgid;
-    if (pid === view.pid || pid <= 1 || seen.has(pid)) return undefined;
+    release(view, sight.held);
+    const { tgid } = status;
+    if (tgid === view.pid || tgid <= 1 || seen.has(tgid)) return undefined;
+    sight = see(view, tgid, onAlive !== undefined);
+  }
+  try {
+    return place(view, scope, census, sight, seen, onAlive);
+  } finally {
+    release(view, sight.held);
+  }
+}
+
+/** A process and what was read of it. */
+interface Sight {
+  pid: number;
+  status: ProcessStatus | "gone" | "unreadable";
+  /** Held from before the reading; undefined where nobody is to be signalled, or nobody had the number then. */
+  held: Held | undefined;
+}
+
+/** What is read is of the one that is held, or that one is gone. Whoever was born in between is held and read again. */
+function see(view: KernelView, pid: number, mayBeSignalled: boolean): Sight {
+  if (!mayBeSignalled) return { pid, status: readStatus(view, pid), held: undefined };
+  let held = hold(view, pid);
+  let status = readStatus(view, pid);
+  if (held === undefined && typeof status === "object" && status.tgid === pid) {
+    held = hold(view, pid);
     status = readStatus(view, pid);
   }
+  return { pid, status, held };
+}
+
+/** Puts a process where it belongs in the census, and tells of it where it is a living match. */
+function place(
+  view: KernelView,
+  scope: Scope,
+  census: Census,
+  { pid, status, held }: Sight,
+  seen: Set<number>,
+  onAlive: CensusOptions["onAlive"],
+): Found | undefined {
   if (status === "gone") return undefined;
   seen.add(pid);
   if (status === "unreadable") {
@@ -163,7 +204,8 @@ function lookAt(
   const verdict = judge(view, scope, pid, status);
   if (verdict.kind === "stranger") return undefined;
   const found: Found = { pid, status, cgroup: verdict.cgroup, startTicks: undefined, terminal: undefined };
-  if (verdict.kind === "alive") onAlive?.(found);
+  // A dead one needs no signal, and its number may be somebody's in a moment.
+  if (verdict.kind === "alive" && held !== undefined && !isDead(status)) onAlive?.(found, held);
   if (verdict.kind === "bystander") census.bystanders.push({ found, reason: verdict.reason });
   else if (isDead(status)) census.unreaped.push(found);
   else if (verdict.kind === "held") census.held.push(found);

@@ -5,7 +5,6 @@
 import {
   type Census,
   type Found,
-  isDead,
   isEmpty,
   isStillAlive,
   lastPid,
@@ -13,6 +12,7 @@ import {
   type Scope,
   takeCensus,
 } from "./census.ts";
+import { type Held, hold, release, signalHeld } from "./holding.ts";
 import { isOfAccount } from "./identity.ts";
 import { isErrno, type Kernel, SIGCONT, SIGKILL, SIGSTOP, SIGTERM } from "./kernel.ts";
 import { limits } from "./limits.ts";
@@ -73,10 +73,21 @@ function deepestFirst(found: readonly Found[]): Found[] {
 function askToEnd(kernel: Kernel, scope: Scope, asked: readonly Found[], deadlineMs: number): void {
   for (const found of asked) {
     if (kernel.nowMs() >= deadlineMs) return;
-    if (!isStillAlive(kernel, scope, found)) continue;
-    kernel.signal(found.pid, SIGTERM);
-    kernel.signal(found.pid, SIGCONT);
+    const held = hold(kernel, found.pid);
+    try {
+      if (held !== undefined) askOneToEnd(kernel, scope, found, held);
+    } finally {
+      release(kernel, held);
+    }
   }
+}
+
+function askOneToEnd(kernel: Kernel, scope: Scope, found: Found, held: Held): void {
+  if (!isStillAlive(kernel, scope, found)) return;
+  signalHeld(kernel, held, SIGTERM);
+  // SIGTERM may have ended it, and a mere number be somebody else's by now.
+  if (held.handle === undefined && !isStillAlive(kernel, scope, found)) return;
+  signalHeld(kernel, held, SIGCONT);
 }
 
 /**
@@ -155,10 +166,9 @@ export async function killOutright(
   const proof = new Proof();
   const killed = new Map<number, Found>();
   const kill: Kill = { ...nothingKilled(), killed };
-  const killOne = (found: Found) => {
-    if (kernel.signal(found.pid, SIGKILL) === 0) use(kill, "per-pid");
-    // Whoever was dead already is signalled all the same, and is no one that this stop has ended.
-    if (!killed.has(found.pid) && !isDead(found.status)) killed.set(found.pid, found);
+  const killOne = (found: Found, held: Held) => {
+    if (signalHeld(kernel, held, SIGKILL) === 0) use(kill, "per-pid");
+    if (!killed.has(found.pid)) killed.set(found.pid, found);
   };
   const startMs = kernel.nowMs();
   let grew = false;
@@ -205,8 +215,8 @@ function stopAllFirst(kernel: Kernel, scope: Scope, killDeadlineMs: number): voi
     parents.set(parent, known);
     return known;
   };
-  const stopOne = ({ pid, status }: Found) => {
-    if (mayStop(status.parent)) kernel.signal(pid, SIGSTOP);
+  const stopOne = ({ pid, status }: Found, held: Held) => {
+    if (mayStop(status.parent)) signalHeld(kernel, held, SIGSTOP);
     seen.add(pid);
   };
   for (let before = -1; seen.size > before && kernel.nowMs() < deadlineMs; ) {

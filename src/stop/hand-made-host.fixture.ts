@@ -5,8 +5,10 @@
 import {
   type Child,
   EEXIST,
+  EINVAL,
   ENOENT,
   type Errno,
+  ESRCH,
   type FileStat,
   type Handle,
   type Host,
@@ -98,7 +100,14 @@ export class HandMadeHost implements Host {
   /** What a write, creation, append or replacement says, by path; success where nothing is said. */
   readonly writeAnswers = new Map<string, Answer<Errno>>();
   readonly writes: { path: string; text: string }[] = [];
+  /** Those that reached somebody, by number or by descriptor. */
   readonly signals: { pid: number; signal: number }[] = [];
+  /** Why nobody can be held; 0: everybody can who has a status. */
+  holdRefusal: Errno = 0;
+  /** Descriptors of processes that are held now, with their numbers. */
+  readonly held = new Map<number, number>();
+  /** Numbers whose processes were reaped since they were held, whoever has them by now. */
+  readonly reaped = new Set<number>();
   readonly reads: string[] = [];
   readonly commandLines: string[] = [];
   readonly children: HandMadeChild[] = [];
@@ -108,6 +117,7 @@ export class HandMadeHost implements Host {
   /** Called at every look at a file, so that a test can change the host between two looks. */
   onRead: (path: string) => void = () => undefined;
   readonly #paths = new Map<number, string>();
+  #holds = 0;
 
   nowMs(): number {
     return this.clockMs;
@@ -151,8 +161,23 @@ export class HandMadeHost implements Host {
     return currently(this.handles.get(path)) ?? currently(this.files.get(path)) ?? ENOENT;
   }
 
+  hold(pid: number): Handle | Errno {
+    if (this.holdRefusal !== 0) return this.holdRefusal;
+    const status = this.files.get(`/proc/${pid}/status`);
+    if (status === undefined || status === ENOENT) return ESRCH;
+    if (typeof status === "string" && !status.includes(`\nTgid:\t${pid}\n`)) return EINVAL;
+    const handle = { fd: 1_000 + this.#holds++ };
+    this.held.set(handle.fd, pid);
+    return handle;
+  }
+
+  signalHeld(held: Handle, signal: number): Errno {
+    const pid = this.held.get(held.fd) ?? 0;
+    return pid === 0 || this.reaped.has(pid) ? ESRCH : this.signal(pid, signal);
+  }
+
   close(handle: Handle): void {
-    this.closed.push(handle);
+    if (!this.held.delete(handle.fd)) this.closed.push(handle);
   }
 
   environment(name: string): string | undefined {

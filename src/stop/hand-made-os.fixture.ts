@@ -55,6 +55,9 @@ export class HandMadeOs {
   /** Paths whose file was asked (stat). */
   readonly asked: string[] = [];
   readonly killed: { pid: number; signal: number }[] = [];
+  /** Numbers that were held, and signals through descriptors. */
+  readonly held: number[] = [];
+  readonly signalled: { fd: number; signal: number }[] = [];
   readonly handlers = new Map<number, Handler>();
   readonly raw: number[] = [];
   canFork = true;
@@ -191,3 +194,16 @@ function flagsText(fd: number): string | undefined {
   const flags = world.descriptors.get(fd)?.flags;
   return flags === undefined ? undefined : `pos:\t0\nflags:\t${flags}\nmnt_id:\t25\n`;
 }
+
+/** The module `pidfd`, for `vi.mock("pidfd", ...)`. */
+export const pidfd = {
+  open(pid: number): number {
+    world.held.push(pid);
+    return world.add(target("null"));
+  },
+  signal(fd: number, signal: number): number {
+    if (!world.descriptors.has(fd)) return -9;
+    world.signalled.push({ fd, signal });
+    return 0;
+  },
+};

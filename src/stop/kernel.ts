@@ -19,8 +19,10 @@ export const EBUSY = 16;
 export const EEXIST = 17;
 export const ENODEV = 19;
 export const EINVAL = 22;
+export const EMFILE = 24;
 export const EROFS = 30;
 export const ENAMETOOLONG = 36;
+export const ENOSYS = 38;
 export const EOPNOTSUPP = 95;
 
 /** Signal numbers of Linux on every architecture that the package is built for. QuickJS has no name for most of them. */
@@ -62,7 +64,10 @@ export interface FileStat {
   size: number;
 }
 
-/** An open file of procfs or cgroupfs that is read or written again and again. It stays with the cgroup it was opened on. */
+/**
+ * An open file of procfs or cgroupfs that is read or written again and again, which stays with the cgroup it was opened
+ * on; or a process that is held.
+ */
 export interface Handle {
   readonly fd: number;
 }
@@ -88,6 +93,12 @@ export interface KernelView {
   open(path: string, how: "read" | "write"): Handle | Errno;
   /** Reads an open file from its beginning. ENODEV: the cgroup that it belongs to is gone. */
   readAgain(handle: Handle): string | Errno;
+  /**
+   * Holds the process with this number, whoever gets the number later (`pidfd_open(2)`). ESRCH: nobody has it. EINVAL or,
+   * on newer kernels, ENOENT: it is a thread's. Anything else: the kernel holds nobody (ENOSYS before 5.3, and where a
+   * filter of system calls could end the caller for asking), or not now (EMFILE).
+   */
+  hold(pid: number): Handle | Errno;
   close(handle: Handle): void;
   /** A variable of the environment; only sudo's two are ever asked for. */
   environment(name: string): string | undefined;
@@ -97,6 +108,8 @@ export interface KernelView {
 export interface Kernel extends KernelView {
   /** `kill(2)`. 0 is success, which proves nothing about death. */
   signal(pid: number, signal: number): Errno;
+  /** `pidfd_send_signal(2)` to a process that is held; ESRCH once it has been reaped, whoever has its number by then. */
+  signalHeld(held: Handle, signal: number): Errno;
   /** Writes to an open cgroup file; a short write is EIO. */
   write(handle: Handle, text: string): Errno;
   /** Opens an existing file write-only (no create, no link followed at the end), writes, closes. */

@@ -59,6 +59,12 @@ const unreadable: Worlds = [
 const recycled: Worlds = [
   { processes: [{ temper: "deaf", place: "unit" }], events: [{ kind: "recycled-pid", atMs: 6_000 }] },
 ];
+/** The number that the helper is busy with changes hands at its first step, at the second, and so on. */
+const recycledAnywhere: Worlds = Array.from({ length: 600 }, (_, step) => ({
+  ...force,
+  processes: [{ temper: "deaf", place: "stray" }],
+  helper: { recycleAtCall: 1 + step },
+}));
 const container: Worlds = [{ ...force, processes: [], bystanders: ["container"] }];
 const inside: Worlds = [{ ...force, processes: [{ temper: "deaf", place: "unit" }], helperInside: true }];
 
@@ -67,14 +73,16 @@ const mutants: readonly (readonly [name: string, law: string, story: Story, worl
     "the kill replaced by nothing",
     "what can be ended is ended",
     through((host) => ({
-      signal: (pid, signal) => (signal === SIGKILL ? 0 : host.signal(pid, signal)),
+      signalHeld: (held, signal) => (signal === SIGKILL ? 0 : host.signalHeld(held, signal)),
       writeFile: (path, text) => (isKillFile(path) ? 0 : host.writeFile(path, text)),
     })),
   ],
   [
     "no kill of each process",
     "what can be ended is ended",
-    through((host) => ({ signal: (pid, signal) => (signal === SIGKILL ? 0 : host.signal(pid, signal)) })),
+    through((host) => ({
+      signalHeld: (held, signal) => (signal === SIGKILL ? 0 : host.signalHeld(held, signal)),
+    })),
   ],
   [
     "no kill at the slice",
@@ -132,6 +140,37 @@ const mutants: readonly (readonly [name: string, law: string, story: Story, worl
       return 1;
     },
     recycled,
+  ],
+  [
+    "a signal by number after the look",
+    "a signal reaches whoever was looked at, or nobody",
+    through((host) => {
+      const numbers = new Map<number, number>();
+      return {
+        hold: (pid) => {
+          const held = host.hold(pid);
+          if (!isErrno(held)) numbers.set(held.fd, pid);
+          return held;
+        },
+        signalHeld: ({ fd }, signal) => host.signal(numbers.get(fd) ?? 0, signal),
+      };
+    }),
+    recycledAnywhere,
+  ],
+  [
+    "somebody who is never let go",
+    "one process is held at a time",
+    through((host) => {
+      const held = new Set<number>();
+      return {
+        hold: (pid) => {
+          const handle = host.hold(pid);
+          if (!isErrno(handle)) held.add(handle.fd);
+          return handle;
+        },
+        close: (handle) => (held.has(handle.fd) ? undefined : host.close(handle)),
+      };
+    }),
   ],
   [
     "a uid that is looked at alone",

@@ -3,7 +3,7 @@
 // seed tell the whole story again.
 
 import { describe, expect, test } from "vitest";
-import { judgeKilledAt, type Story } from "./simulation/laws.ts";
+import { judgeKilledAt, judgeRecycledAt, type Story } from "./simulation/laws.ts";
 import type { WorldPlan } from "./simulation/plans.ts";
 import { breachesIn, inWords, shown } from "./simulation/search.ts";
 import { graceWorlds, otherRequests, pairWorlds, singleWorlds, tripleWorlds } from "./simulation/small-worlds.ts";
@@ -75,5 +75,47 @@ describe("a helper killed at any step leaves nothing behind, and a second stop i
     }
     expect(found.join("\n\n")).toBe("");
     expect(killed).toBeGreaterThan(40);
+  });
+});
+
+describe("a number that changes hands at any step brings nobody a signal who was not looked at", () => {
+  const scenes: readonly (readonly [string, number, Omit<WorldPlan, "seed">])[] = [
+    [
+      "forced",
+      1,
+      {
+        processes: [
+          { temper: "deaf", place: "unit" },
+          { temper: "headless", place: "stray" },
+          { temper: "keeping-a-corpse", place: "stray" },
+        ],
+        request: { force: true },
+      },
+    ],
+    [
+      "through the grace",
+      2,
+      {
+        processes: [
+          { temper: "polite", place: "unit" },
+          { temper: "obedient", place: "stray" },
+          { temper: "stopped", place: "stray" },
+        ],
+      },
+    ],
+  ];
+  test.each(scenes)("%s", { timeout: 600_000 }, async (_name, stride, plan) => {
+    const found: string[] = [];
+    let changed = 0;
+    for (let call = 1, reached = true; reached && found.length < shown; call += stride) {
+      const judged = await judgeRecycledAt({ ...plan, seed: 7 }, story, call);
+      reached = judged.reached;
+      if (judged.recycled) changed++;
+      found.push(
+        ...judged.breaches.map((breach) => `changed before call ${call}: ${inWords(breach, { ...plan, seed: 7 })}`),
+      );
+    }
+    expect(found.join("\n\n")).toBe("");
+    expect(changed).toBeGreaterThan(10);
   });
 });

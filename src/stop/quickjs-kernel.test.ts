@@ -4,11 +4,26 @@
 
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { type HandMadeOs, reset, target } from "./hand-made-os.fixture.ts";
-import { type Host, SIGCHLD, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGTSTP } from "./kernel.ts";
+import {
+  EBADF,
+  EINVAL,
+  ENOSYS,
+  type Handle,
+  type Host,
+  isErrno,
+  SIGCHLD,
+  SIGHUP,
+  SIGINT,
+  SIGPIPE,
+  SIGQUIT,
+  SIGTERM,
+  SIGTSTP,
+} from "./kernel.ts";
 import { limits } from "./limits.ts";
 
 vi.mock("os", async () => (await import("./hand-made-os.fixture.ts")).os);
 vi.mock("std", () => ({ getenv: () => undefined }));
+vi.mock("pidfd", async () => (await import("./hand-made-os.fixture.ts")).pidfd);
 
 /** By a name that the type checker does not follow: this file is checked against QuickJS's `os`, not Node's. */
 const file = "./quickjs-kernel.ts";
@@ -67,6 +82,45 @@ describe("an interruption", () => {
     expect(host.interruption()).toBe(0);
     world.deliver(SIGTERM);
     expect(host.interruption()).toBe(SIGTERM);
+  });
+});
+
+describe("a process is held", () => {
+  const status = (seccomp: number) => `Name:\tai-tools-stop\nSeccomp:\t${seccomp}\nSeccomp_filters:\t${seccomp}\n`;
+
+  test("by a descriptor, and signalled through it", () => {
+    world.files.set("/proc/self/status", status(0));
+    const held = host.hold(4_711);
+    if (isErrno(held)) throw new Error(`errno ${held}`);
+    expect(world.held).toEqual([4_711]);
+    expect(host.signalHeld(held, SIGTERM) === 0).toBe(true);
+    expect(world.signalled).toEqual([{ fd: held.fd, signal: SIGTERM }]);
+    host.close(held);
+    expect(host.signalHeld(held, SIGTERM)).toBe(EBADF);
+    expect(world.killed).toEqual([]);
+  });
+
+  test("only where no filter of system calls could end the helper for asking", () => {
+    world.files.set("/proc/self/status", status(2));
+    expect(host.hold(4_711)).toBe(ENOSYS);
+    expect(world.held).toEqual([]);
+  });
+
+  test("only where it can be told whether there is a filter", () => {
+    expect(host.hold(4_711)).toBe(ENOSYS);
+    expect(world.held).toEqual([]);
+  });
+
+  test.each([1, 0, -4_711, 1.5, Number.NaN])("never init, a group or no number: %d", (pid) => {
+    world.files.set("/proc/self/status", status(0));
+    expect(host.hold(pid)).toBe(EINVAL);
+    expect(world.held).toEqual([]);
+  });
+
+  test.each([0, -9, Number.NaN])("and told of signals only: %d is none", (signal) => {
+    world.files.set("/proc/self/status", status(0));
+    expect(host.signalHeld(host.hold(4_711) as Handle, signal)).toBe(EINVAL);
+    expect(world.signalled).toEqual([]);
   });
 });
 

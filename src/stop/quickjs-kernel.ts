@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door on a real Linux: system calls through QuickJS's two modules, which only this file, its parts beside it
-// (children.ts, descriptors.ts, terminal.ts) and main.ts's exit import. Files are read until end of file and errors are
-// told by errno.
+// The door on a real Linux: system calls through QuickJS's two modules and the one of pidfd.c, which only this file, its
+// parts beside it (children.ts, descriptors.ts, terminal.ts) and main.ts's exit import. Files are read until end of file
+// and errors are told by errno.
 
 import * as os from "os";
+import * as pidfd from "pidfd";
 import * as std from "std";
 import { ProgramRunner } from "./children.ts";
 import {
@@ -47,6 +48,7 @@ export class QuickjsHost implements k.Host {
   readonly #programs = new ProgramRunner();
   readonly #terminal = new Terminal(this.#programs);
   #interruption = 0;
+  #isFiltered: boolean | undefined;
 
   nowMs(): number {
     return os.now();
@@ -135,6 +137,20 @@ export class QuickjsHost implements k.Host {
     return offset < 0 ? -offset : readWhole(handle.fd, limits.fileBytes);
   }
 
+  hold(pid: number): k.Handle | k.Errno {
+    if (!Number.isInteger(pid) || pid <= 1) return k.EINVAL;
+    this.#isFiltered ??= this.#hasFilter();
+    if (this.#isFiltered) return k.ENOSYS;
+    const fd = pidfd.open(pid);
+    return fd < 0 ? -fd : { fd };
+  }
+
+  /** A filter of system calls that does not know these may kill whoever makes one. Unknown is yes. */
+  #hasFilter(): boolean {
+    const status = this.readText("/proc/self/status");
+    return k.isErrno(status) || !status.includes("\nSeccomp:\t0\n");
+  }
+
   close(handle: k.Handle): void {
     close(handle.fd);
   }
@@ -143,6 +159,10 @@ export class QuickjsHost implements k.Host {
     // 0 and negative numbers are groups, 1 is init: never a target.
     if (!Number.isInteger(pid) || pid <= 1 || !Number.isInteger(signal) || signal <= 0) return k.EINVAL;
     return -os.kill(pid, signal);
+  }
+
+  signalHeld(held: k.Handle, signal: number): k.Errno {
+    return Number.isInteger(signal) && signal > 0 ? -pidfd.signal(held.fd, signal) : k.EINVAL;
   }
 
   write(handle: k.Handle, text: string): k.Errno {

@@ -5,7 +5,7 @@
 // `std.loadScript`, `os.sleep` (no signal handler runs in it), `os.Worker`.
 //
 // What QuickJS does not have: no umask, setpgid, setsid, getuid, getppid, poll, ioctl, fcntl, fsync, chmod, chown, link,
-// sockets or setpriority, no O_NONBLOCK, O_NOFOLLOW, O_NOCTTY, O_CLOEXEC, O_DIRECTORY and no SIGKILL, SIGHUP:
+// sockets, setpriority or pidfds (see the module "pidfd" below), no O_NONBLOCK, O_NOFOLLOW, O_NOCTTY, O_CLOEXEC, O_DIRECTORY and no SIGKILL, SIGHUP:
 // own numbers. Paths and arguments go through UTF-8 both ways: other bytes come back mangled and do not go out again.
 // Descriptors that it opens have no close-on-exec flag, but `os.exec` closes everything above 2 in the child.
 // A rejected promise that nobody awaits is silent, and the program then ends with 0: the entry file awaits at top
@@ -132,6 +132,14 @@ declare module "os" {
   export function pipe(): [number, number] | null;
   export function dup(fd: number): QuickjsResult;
   export function dup2(fd: number, fd2: number): QuickjsResult;
+}
+
+/** Ours, see pidfd.c. */
+declare module "pidfd" {
+  /** `pidfd_open(2)`; a descriptor that is closed on exec, or a negative errno. */
+  export function open(pid: number): QuickjsResult;
+  /** `pidfd_send_signal(2)`; 0 or a negative errno. */
+  export function signal(fd: number, signal: number): QuickjsResult;
 }
 
 declare module "std" {

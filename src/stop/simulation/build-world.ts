@@ -11,7 +11,7 @@ import {
   places,
   slicePath,
 } from "./account.ts";
-import { seatBystander } from "./bystanders.ts";
+import { changeHands, seatBystander } from "./bystanders.ts";
 import { ensureCgroup, findCgroup, removeTree } from "./cgroups.ts";
 import { faultsOf } from "./fault-plans.ts";
 import { FaultList } from "./faults.ts";
@@ -138,7 +138,8 @@ function removeSlice(scene: Scene): void {
 
 /**
  * A process of the account ends and its number goes to a bystander at once. Never between a look at the number and what
- * follows that look: kill(2) by number has that window of microseconds, in which no kernel wraps all its numbers.
+ * follows that look: on a host where nobody can be held, kill(2) by number has that window of microseconds. What happens
+ * in it where they can is the matter of `recycleAtCall`.
  */
 function recycle(scene: Scene): void {
   const { world } = scene;
@@ -149,20 +150,7 @@ function recycle(scene: Scene): void {
     world.timeline.after(150, () => recycle(scene));
     return;
   }
-  victim.threadIds = [];
-  world.die(victim);
-  victim.phase = "gone";
-  world.processes.delete(victim.pid);
-  const cgroup = ensureCgroup(world.root, "/user.slice/user-1001.slice/session-2.scope");
-  const uids = [1001, 1001, 1001, 1001] as const;
-  world.spawn(world.init, {
-    owner: "bystander",
-    cgroup,
-    uids,
-    comm: "recycled",
-    lineage: "bystander recycled",
-    pid: victim.pid,
-  });
+  changeHands(world, victim.pid);
 }
 
 /** Ends a process of a plan from outside, for tests. */

@@ -4,6 +4,7 @@
 import { accountUid, accountUids, subordinateUid } from "./account.ts";
 import { ensureCgroup } from "./cgroups.ts";
 import type { BystanderName } from "./plans.ts";
+import type { Process } from "./processes.ts";
 import { chain } from "./tempers.ts";
 import type { Birth, World } from "./world.ts";
 
@@ -54,6 +55,29 @@ export function seatBystander(world: World, name: BystanderName): void {
       if (corpse !== undefined) world.die(corpse);
     }
   }
+}
+
+/**
+ * The process with this number ends, is reaped, and another user's has the number at once. Whoever cannot die now, is not
+ * the account's, or has no such number keeps what it has.
+ */
+export function changeHands(world: World, pid: number): Process | undefined {
+  const process = world.processes.get(pid);
+  if (process === undefined || process.owner !== "account" || process.stuck) return undefined;
+  for (const thread of process.threadIds) world.threads.delete(thread);
+  process.threadIds = [];
+  world.die(process);
+  process.phase = "gone";
+  process.parent?.children.delete(process);
+  world.processes.delete(pid);
+  return world.spawn(world.init, {
+    owner: "bystander",
+    cgroup: ensureCgroup(world.root, "/user.slice/user-1001.slice/session-2.scope"),
+    uids: allFour(1001),
+    comm: "recycled",
+    lineage: "bystander recycled",
+    pid,
+  });
 }
 
 function allFour(uid: number): readonly [number, number, number, number] {

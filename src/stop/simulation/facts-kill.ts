@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernel facts about killing: whom a write to `cgroup.kill` ends, whom kill(2) ends, and what keeps either from its work.
 
-import { ESRCH, SIGCONT, SIGKILL, SIGTERM } from "../kernel.ts";
+import { EINVAL, ENOENT, ESRCH, type Handle, isErrno, SIGCONT, SIGKILL, SIGTERM } from "../kernel.ts";
 import { accountUid } from "./account.ts";
+import { changeHands } from "./bystanders.ts";
 import { type Bench, expectThat, type KernelFact } from "./fact.ts";
 import { chain, headless, stopped, stuckInFuse, vforking } from "./tempers.ts";
 
@@ -183,6 +184,54 @@ export const killFacts: readonly KernelFact[] = [
     },
   },
   {
+    name: "a-held-process-is-signalled-alone",
+    statement:
+      "A signal through a pidfd of a process whose number another one has by now answers ESRCH and hits nobody; one that is dead and not reaped still takes it.",
+    source: `pidfd_send_signal(2); ${measured}`,
+    check(bench) {
+      const parent = bench.spawn();
+      parent.reaps = false;
+      const process = bench.world.fork(parent);
+      if (process === undefined) throw new Error("no child");
+      const held = hold(bench, process.pid);
+      bench.world.die(process);
+      expectThat(bench.door.signalHeld(held, SIGKILL) === 0, "a dead one takes it");
+      const heir = changeHands(bench.world, process.pid);
+      if (heir === undefined) throw new Error("no heir");
+      expectThat(bench.door.signalHeld(held, SIGKILL) === ESRCH, "the signal answers ESRCH");
+      bench.wait(5);
+      expectThat(heir.phase === "alive" && bench.door.signal(heir.pid, 0) === 0, "whoever has the number lives");
+    },
+  },
+  {
+    name: "a-zombie-leader-can-be-held",
+    statement: "A zombie leader can be held, and SIGKILL through the pidfd ends all its threads.",
+    source: measured,
+    check(bench) {
+      const process = bench.spawn();
+      headless(bench.world, process);
+      expectThat(bench.door.signalHeld(hold(bench, process.pid), SIGKILL) === 0, "the signal is sent");
+      bench.wait(5);
+      expectThat(bench.events().includes("populated 0"), "it is gone");
+    },
+  },
+  {
+    name: "a-thread-cannot-be-held",
+    statement:
+      "pidfd_open(2) answers EINVAL, or ENOENT on newer kernels, for a thread's number, and ESRCH for one that nobody has.",
+    source: `pidfd_open(2); ${measured}`,
+    check(bench) {
+      const process = bench.spawn();
+      headless(bench.world, process);
+      const [thread = 0] = process.threadIds;
+      const answer = bench.door.hold(thread);
+      expectThat(answer === EINVAL || answer === ENOENT, "a thread cannot be held");
+      bench.door.signal(process.pid, SIGKILL);
+      bench.wait(5);
+      expectThat(bench.door.hold(process.pid) === ESRCH, "nobody can be held by a free number");
+    },
+  },
+  {
     name: "a-chain-runs-into-newest-first",
     statement:
       "A fork-and-exit chain is met by a look that lists /proc, then reads the last pid, and goes from there downwards, killing at once.",
@@ -190,6 +239,12 @@ export const killFacts: readonly KernelFact[] = [
     check: checkChain,
   },
 ];
+
+function hold(bench: Bench, pid: number): Handle {
+  const held = bench.door.hold(pid);
+  if (isErrno(held)) throw new Error(`pidfd_open answers errno ${held}`);
+  return held;
+}
 
 function checkFuse(bench: Bench): void {
   const process = bench.spawn();

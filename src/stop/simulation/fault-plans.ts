@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The faults of a plan, each by its name: which calls and paths they hit, and how.
 
-import { EACCES, EIO, EPERM, EROFS } from "../kernel.ts";
+import { EACCES, EIO, EMFILE, EPERM, EROFS } from "../kernel.ts";
 import type { Fault } from "./faults.ts";
 import type { FaultName, WorldPlan } from "./plans.ts";
 import type { Process } from "./processes.ts";
@@ -49,6 +49,10 @@ function faultOf(name: FaultName, founders: readonly Process[], world: World): F
       return [{ call: ["write", "writeFile"], path: /cgroup\.kill$/, errno: EIO }];
     case "signals-refused":
       return [{ call: "signal", path: new RegExp(`^${first?.pid ?? 0}$`), errno: EPERM }];
+    case "nobody-held":
+      return [{ call: "hold", path: /^/, errno: EPERM }];
+    case "hold-flickers":
+      return [{ call: "hold", path: /^/, errno: EMFILE, chance: 0.3 }];
     case "last-pid-unreadable":
       return [{ call: "readText", path: /^\/proc\/loadavg$/, errno: EIO }];
     case "list-unreadable":

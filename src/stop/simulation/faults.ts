@@ -13,6 +13,7 @@ export type Call =
   | "readAgain"
   | "write"
   | "writeFile"
+  | "hold"
   | "signal"
   | "makeDirectory"
   | "createFile"
@@ -24,7 +25,7 @@ export type Call =
 
 export interface Fault {
   call: Call | readonly Call[] | "any";
-  /** Matched against the whole path (for signal: the pid; for programs: the words, joined by blanks). */
+  /** Matched against the whole path (for hold and signal, by number or not: the pid; for programs: the words, joined by blanks). */
   path: RegExp;
   /** What the call answers instead of doing its work. */
   errno?: Errno;

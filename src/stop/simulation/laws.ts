@@ -103,6 +103,10 @@ export function judge(scene: Scene, outcome: Outcome, before: string): Breach[] 
   }
   const hit = bystandersHit(host);
   if (hit.length > 0) broken("no bystander is ever signalled", hit.join("; "));
+  const astray = signalsAstray(scene, host);
+  if (astray.length > 0) broken("a signal reaches whoever was looked at, or nobody", astray.join("; "));
+  if (host.signalling.heldNow > 0 || host.signalling.mostHeld > 1)
+    broken("one process is held at a time", `${host.signalling.heldNow} now, ${host.signalling.mostHeld} at once`);
   if (outcome.tookS > longestS(scene)) broken("every run ends within its limits", `${outcome.tookS} s`);
   if (mayNotTouch(scene, code) && wasTouched(host)) broken("nothing is touched without consent", describeTouch(host));
   if (code !== 0 && isOwed(scene, code))
@@ -163,10 +167,18 @@ function isNamed(process: Process, scene: Scene, host: SimulatedHost): boolean {
 
 /** Any signal number but 0 counts, and the target is what the number meant at that moment. */
 function bystandersHit(host: SimulatedHost): string[] {
-  return host.signals
+  return host.signalling.sent
     .filter(
       ({ signal, target, inSlice }) => signal !== 0 && target !== undefined && target.owner !== "account" && !inSlice,
     )
+    .map(({ pid, signal, target }) => `pid ${pid} (${target?.lineage}) got signal ${signal}`);
+}
+
+/** Where nobody can be held, only numbers can be signalled: no law forbids what cannot be helped. */
+function signalsAstray(scene: Scene, host: SimulatedHost): string[] {
+  if (!scene.world.host.pidfds || scene.plan.faults?.some((fault) => /held|hold/.test(fault)) === true) return [];
+  return host.signalling.sent
+    .filter(({ signal, target, lookedAt }) => signal !== 0 && target !== undefined && target !== lookedAt)
     .map(({ pid, signal, target }) => `pid ${pid} (${target?.lineage}) got signal ${signal}`);
 }
 
@@ -177,17 +189,18 @@ function mayNotTouch(scene: Scene, code: number): boolean {
 
 function wasTouched(host: SimulatedHost): boolean {
   return (
-    host.signals.some(({ signal }) => signal !== 0) || host.writes.some(({ path }) => !path.endsWith("cgroup.procs"))
+    host.signalling.sent.some(({ signal }) => signal !== 0) ||
+    host.writes.some(({ path }) => !path.endsWith("cgroup.procs"))
   );
 }
 
 function describeTouch(host: SimulatedHost): string {
-  return `signals ${host.signals.length}, writes ${host.writes.map(({ path, text }) => `${path}=${text}`).join(" ")}`;
+  return `signals ${host.signalling.sent.length}, writes ${host.writes.map(({ path, text }) => `${path}=${text}`).join(" ")}`;
 }
 
 /** Programs that a handler started after this stop's first SIGTERM to save its work, and that got one all the same. */
 function saversAsked(host: SimulatedHost): Process[] {
-  const terms = host.signals.filter(({ signal }) => signal === SIGTERM);
+  const terms = host.signalling.sent.filter(({ signal }) => signal === SIGTERM);
   const firstUs = terms[0]?.atUs ?? 0;
   return terms.flatMap(({ target }) => (target?.comm === "saver" && target.startedUs >= firstUs ? [target] : []));
 }
@@ -251,6 +264,19 @@ export async function judgeKilledAt(
   const second = await run(scene, story);
   breaches.push(...judge(scene, second, before).map(({ law, seen }) => ({ law: `second run: ${law}`, seen })));
   return { breaches, reached };
+}
+
+/** The number that the helper is busy with goes to another user's process before its `call`-th step. */
+export async function judgeRecycledAt(
+  plan: WorldPlan,
+  story: Story,
+  call: number,
+): Promise<{ breaches: Breach[]; reached: boolean; recycled: boolean }> {
+  const scene = buildScene(plan);
+  const before = fingerprint(scene);
+  const outcome = await run(scene, story, { recycleAtCall: call });
+  const recycled = [...scene.world.processes.values()].some((process) => process.comm === "recycled");
+  return { breaches: judge(scene, outcome, before), reached: outcome.host.calls >= call, recycled };
 }
 
 /** For tests of the laws themselves: ends everything of the account at once, behind the helper's back. */

@@ -68,6 +68,8 @@ export const faultNames = [
   "kill-file-denied",
   "kill-write-fails",
   "signals-refused",
+  "nobody-held",
+  "hold-flickers",
   "last-pid-unreadable",
   "list-unreadable",
   "list-slow",
@@ -146,6 +148,8 @@ const harmlessFaults = new Set<FaultName>([
   "wchan-unreadable",
   "kill-file-denied",
   "kill-write-fails",
+  "nobody-held",
+  "hold-flickers",
   "records-unwritable",
   "uptime-unreadable",
 ]);

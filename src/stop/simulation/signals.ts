@@ -14,11 +14,20 @@ const handlerUs = 120;
 
 /** kill(2) by root: 0 also for a zombie, ESRCH only where no process has the number. A thread's number means its process. */
 export function kill(world: World, pid: number, signal: number): Errno {
+  return signalTo(world, world.lookUp(pid), signal);
+}
+
+/** pidfd_send_signal(2) by root: like kill(2), but to this process, whoever has its number. */
+export function signalTo(world: World, process: Process | undefined, signal: number): Errno {
   if (signal < 0 || signal > 64 || !Number.isInteger(signal)) return EINVAL;
-  const process = world.lookUp(pid);
-  if (process === undefined || process.phase === "gone" || process.phase === "leaving") return ESRCH;
+  if (process === undefined || !isThere(process)) return ESRCH;
   if (signal !== 0) deliver(world, process, signal);
   return 0;
+}
+
+/** Not reaped yet: it has its number, and takes signals. */
+export function isThere(process: Process): boolean {
+  return process.phase === "alive" || process.phase === "zombie";
 }
 
 /**

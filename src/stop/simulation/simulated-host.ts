@@ -8,7 +8,6 @@ import {
   EINVAL,
   ENODEV,
   ENOENT,
-  EPERM,
   EROFS,
   type Errno,
   type FileStat,
@@ -17,7 +16,7 @@ import {
   isErrno,
   type Stream,
 } from "../kernel.ts";
-import { slicePath } from "./account.ts";
+import { changeHands } from "./bystanders.ts";
 import {
   type CgroupFile,
   cgroupFileAt,
@@ -28,13 +27,13 @@ import {
   statOf,
   writeCgroupFile,
 } from "./cgroup-files.ts";
-import { isFrozen, pathOf } from "./cgroups.ts";
+import { isFrozen } from "./cgroups.ts";
 import type { Call, FaultList } from "./faults.ts";
 import { abortFuse, fuseNames, fuseStat } from "./fuse.ts";
 import { cgroupMount, hostText, processLink, processText, procNames } from "./proc-texts.ts";
 import type { Process } from "./processes.ts";
 import type { Services } from "./programs.ts";
-import { kill } from "./signals.ts";
+import { Signalling } from "./signalling.ts";
 import type { Turns } from "./turns.ts";
 import type { World } from "./world.ts";
 
@@ -53,6 +52,8 @@ export interface HelperOptions {
   root: boolean;
   /** The number of the call before which it is killed. */
   killAtCall?: number;
+  /** The number of the call before which the number that it is busy with changes hands. */
+  recycleAtCall?: number;
   terminals: readonly (0 | 1 | 2)[];
   /** What is typed, and when after the question can be asked; nobody answers where it is empty. */
   typed: readonly { afterMs: number; text: string | undefined }[];
@@ -73,16 +74,6 @@ export const detector: HelperOptions = {
   interruptions: [],
 };
 
-/** A signal that the helper sent, with the process that it hit in truth. */
-export interface SentSignal {
-  atUs: number;
-  pid: number;
-  signal: number;
-  target: Process | undefined;
-  /** The target was in the account's slice, where everything counts. */
-  inSlice: boolean;
-}
-
 interface OpenFile extends Handle {
   file: CgroupFile | string;
   how: "read" | "write";
@@ -97,6 +88,7 @@ const costUs = {
   stat: 4,
   open: 6,
   close: 2,
+  hold: 5,
   signal: 6,
   write: 9,
   clock: 1,
@@ -107,7 +99,7 @@ export class SimulatedHost implements Host {
   readonly world: World;
   readonly helper: Process;
   readonly options: HelperOptions;
-  readonly signals: SentSignal[] = [];
+  readonly signalling: Signalling;
   /** Every write to a cgroup or FUSE file: path and text. */
   readonly writes: { path: string; text: string }[] = [];
   readonly printed = { out: "", err: "", terminal: "" };
@@ -137,6 +129,7 @@ export class SimulatedHost implements Host {
     options: HelperOptions,
   ) {
     this.world = world;
+    this.signalling = new Signalling(world);
     this.helper = helper;
     this.options = options;
     this.#services = services;
@@ -215,9 +208,18 @@ export class SimulatedHost implements Host {
     return typeof open.file === "string" ? this.#read(open.file) : readCgroupFile(open.file);
   }
 
+  hold(pid: number): Handle | Errno {
+    const refused = this.#step("hold", String(pid), costUs.hold);
+    if (refused !== undefined) return refused;
+    const handle = { fd: this.#nextDescriptor++ };
+    const errno = this.signalling.hold(pid, handle.fd);
+    return errno === 0 ? handle : errno;
+  }
+
   close(handle: Handle): void {
     this.#pass(costUs.close);
     this.#open.delete(handle.fd);
+    this.signalling.release(handle.fd);
   }
 
   environment(name: string): string | undefined {
@@ -225,13 +227,12 @@ export class SimulatedHost implements Host {
   }
 
   signal(pid: number, signal: number): Errno {
-    const refused = this.#step("signal", String(pid), costUs.signal);
-    if (refused !== undefined) return refused;
-    const target = this.world.lookUp(pid);
-    const inSlice = target !== undefined && `${pathOf(target.cgroup)}/`.startsWith(`${slicePath}/`);
-    this.signals.push({ atUs: this.world.timeline.nowUs, pid, signal, target, inSlice });
-    if (!Number.isInteger(pid) || pid <= 1) return EPERM;
-    return kill(this.world, pid, signal);
+    return this.#step("signal", String(pid), costUs.signal) ?? this.signalling.byNumber(pid, signal);
+  }
+
+  signalHeld(held: Handle, signal: number): Errno {
+    const number = String(this.signalling.numberOf(held.fd));
+    return this.#step("signal", number, costUs.signal) ?? this.signalling.byDescriptor(held.fd, signal);
   }
 
   write(handle: Handle, text: string): Errno {
@@ -358,6 +359,7 @@ export class SimulatedHost implements Host {
     this.#checkAlive();
     this.calls++;
     if (this.calls === this.options.killAtCall) this.#end(new KilledHere("asked"));
+    if (this.calls === this.options.recycleAtCall) changeHands(this.world, this.signalling.lastNumber);
     this.world.timeline.advance(us * this.world.host.slowness);
     this.#checkAlive();
   }
@@ -427,6 +429,7 @@ export class SimulatedHost implements Host {
   #processFile(pid: number, name: string): string | Errno {
     if (name === "uid_map") return "         0          0 4294967295\n";
     if (pid === this.pid && name === "loginuid") return this.options.loginuid;
+    if (name === "status") this.signalling.look(pid);
     if (pid === 1 && name === "cgroup" && this.world.host.layout === "cgroup-namespace")
       return "0::/../../init.scope\n";
     return processText(this.world, pid, name);

@@ -22,6 +22,8 @@ export interface HostOptions {
   collectAfterUs: number;
   /** Where the cgroup2 hierarchy is, or what keeps a helper from seeing the whole host. */
   layout: "unified" | "hybrid" | "no-cgroup2" | "cgroup-namespace" | "subset-pid";
+  /** Since 5.3: processes can be held by a descriptor. */
+  pidfds: boolean;
   /** Everything that the helper does takes this many times as long (a host full of spinning processes). */
   slowness: number;
 }
@@ -33,6 +35,7 @@ export const ordinaryHost: HostOptions = {
   pidMax: 32_768,
   collectAfterUs: 0,
   layout: "unified",
+  pidfds: true,
   slowness: 1,
 };
 

@@ -114,7 +114,7 @@ test("a process of the account that got the number in the grace is a newcomer: i
 
 describe("where numbers come round every moment", () => {
   const fewNumbers = 2_000;
-  const allNumbers = host.sh("mount -o remount,rw /proc/sys && cat /proc/sys/kernel/pid_max");
+  const allNumbers = host.sh("mount -o remount,bind,rw /proc/sys && cat /proc/sys/kernel/pid_max");
   const setNumbers = async (most: number | string) => host.sh(`echo ${most} >/proc/sys/kernel/pid_max`);
   const asUser = (user: string) => `setpriv --reuid=${user} --regid=${user} --clear-groups`;
 
@@ -123,7 +123,7 @@ describe("where numbers come round every moment", () => {
     await setNumbers(fewNumbers);
   });
   afterEach(async () => setNumbers((await allNumbers).trim()));
-  afterAll(() => host.sh("mount -o remount,ro /proc/sys"));
+  afterAll(() => host.sh("mount -o remount,bind,ro /proc/sys"));
 
   test.each(rounds())("no child of anybody else's is ended by a signal (round %i)", async () => {
     for (const user of ["olga", "ursula"]) {
