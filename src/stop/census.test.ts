@@ -30,9 +30,11 @@ function lookAt(host: HandMadeHost, options: Partial<CensusOptions> = {}, scope 
 function censusOn(processes: readonly Described[], last?: number): Census {
   const host = new HandMadeHost();
   populate(host, processes, last ?? Math.max(...processes.map(({ pid }) => pid)));
+  host.files.set(sliceEvents, "populated 1\n");
   return lookAt(host);
 }
 
+const sliceEvents = `/sys/fs/cgroup${slicePath}/cgroup.events`;
 const pids = (list: readonly { pid: number }[]) => list.map(({ pid }) => pid);
 
 describe("who counts outside the slice", () => {
@@ -80,6 +82,43 @@ describe("inside the slice everything counts", () => {
   test("a path that only begins like the slice's is outside", () => {
     expect(isEmpty(censusOn([{ pid: 50, uids: foreign, cgroup: `${slicePath}-other/x.scope` }]))).toBe(true);
     expect(isEmpty(censusOn([{ pid: 50, uids: foreign, cgroup: "/user.slice/user-9900.slice/x.scope" }]))).toBe(true);
+  });
+});
+
+// PID 1 looks up the places of a thousand dead in a deep cgroup, one each 0.2 s, and every reading of a place waits.
+describe("where the places of processes are slow to be told", () => {
+  const strangers = Array.from({ length: 100 }, (_, index) => ({ pid: 50 + index, uids: foreign, cgroup: "/x.scope" }));
+  const placesRead = (host: HandMadeHost) => host.reads.filter((path) => path.endsWith("/cgroup")).length;
+
+  function slowHost(events: () => string): HandMadeHost {
+    const host = new HandMadeHost();
+    populate(host, strangers, 149);
+    host.files.set(sliceEvents, events);
+    host.onRead = (path) => {
+      if (path.endsWith("/cgroup")) host.clockMs += 200;
+    };
+    return host;
+  }
+
+  test.each(["populated 0\n", ENOENT])("no stranger's is read while nobody lives in the slice: %j", (events) => {
+    const host = slowHost(() => "populated 1\n");
+    host.files.set(sliceEvents, events);
+    expect(isEmpty(lookAt(host))).toBe(true);
+    expect(placesRead(host)).toBe(0);
+  });
+
+  test("the slice is asked again after each, and none is read once it is empty", () => {
+    const host: HandMadeHost = slowHost(() => (placesRead(host) < 2 ? "populated 1\n" : "populated 0\n"));
+    expect(lookAt(host).complete).toBe(true);
+    expect(placesRead(host)).toBe(2);
+  });
+
+  test("they are read as long as somebody lives there, or nobody can tell, and a look that is cut off says so", () => {
+    for (const events of ["populated 1\n", "", "populated 2\n"]) {
+      const host = slowHost(() => events);
+      expect(lookAt(host).complete).toBe(false);
+      expect(placesRead(host)).toBeGreaterThan(3);
+    }
   });
 });
 

@@ -15,7 +15,7 @@ import {
   parseStat,
   parseStatus,
 } from "./proc-files.ts";
-import { isInSlice, type Slice } from "./slice.ts";
+import { isInSlice, isPopulated, type Slice } from "./slice.ts";
 
 /** Whom a census looks for. */
 export interface Scope {
@@ -75,8 +75,9 @@ export function takeCensus(view: KernelView, scope: Scope, options: CensusOption
   const last = lastPid(view);
   const seen = new Set<number>();
   const budget = { leftMs: options.detailsMs ?? 0 };
+  const occupancy = new Occupancy(view, scope.slice);
   const look = (pid: number) => {
-    const found = lookAt(view, scope, census, pid, seen, options.onAlive);
+    const found = lookAt(view, scope, census, occupancy, pid, seen, options.onAlive);
     // Nothing asks where the dead are; many of them wait below a deep path for a slow parent.
     if (found === undefined || options.detailsMs === undefined || isDead(found.status)) return;
     if (options.detailsOf?.(found.pid) ?? true) addDetails(view, found, budget);
@@ -145,6 +146,7 @@ function lookAt(
   view: KernelView,
   scope: Scope,
   census: Census,
+  occupancy: Occupancy,
   number: number,
   seen: Set<number>,
   onAlive: CensusOptions["onAlive"],
@@ -160,7 +162,7 @@ function lookAt(
     sight = see(view, tgid, onAlive !== undefined);
   }
   try {
-    return place(view, scope, census, sight, seen, onAlive);
+    return place(view, scope, census, occupancy, sight, seen, onAlive);
   } finally {
     release(view, sight.held);
   }
@@ -191,6 +193,7 @@ function place(
   view: KernelView,
   scope: Scope,
   census: Census,
+  occupancy: Occupancy,
   { pid, status, held }: Sight,
   seen: Set<number>,
   onAlive: CensusOptions["onAlive"],
@@ -201,7 +204,7 @@ function place(
     census.unreadable.push(pid);
     return undefined;
   }
-  const verdict = judge(view, scope, pid, status);
+  const verdict = judge(view, scope, pid, status, occupancy);
   if (verdict.kind === "stranger") return undefined;
   const found: Found = { pid, status, cgroup: verdict.cgroup, startTicks: undefined, terminal: undefined };
   // A dead one needs no signal, and its number may be somebody's in a moment.
@@ -235,13 +238,49 @@ type Verdict =
   | { kind: "alive" | "held"; cgroup: string | undefined }
   | { kind: "bystander"; cgroup: string | undefined; reason: string };
 
-/** Whether a process counts. Outside the slice its uids decide, inside it everything counts. */
-function judge(view: KernelView, scope: Scope, pid: number, status: ProcessStatus): Verdict {
+/**
+ * Whether anybody lives in the slice, by its own word. Where nobody does, no place of a process has to be read: each such
+ * reading waits while PID 1 looks up the places of a thousand dead in a deep cgroup, longer than a kill may take. Asked once
+ * for a census, and again after a slow reading; who enters the slice later is told of by its word after the census.
+ */
+class Occupancy {
+  readonly #view: KernelView;
+  readonly #slice: Slice;
+  #occupied: boolean | undefined;
+
+  constructor(view: KernelView, slice: Slice) {
+    this.#view = view;
+    this.#slice = slice;
+  }
+
+  isOccupied(): boolean {
+    this.#occupied ??= isPopulated(this.#view, this.#slice);
+    return this.#occupied;
+  }
+
+  /** The place of a process. */
+  placeOf(pid: number): string | undefined {
+    const startMs = this.#view.nowMs();
+    const cgroup = readCgroup(this.#view, pid);
+    if (this.#view.nowMs() - startMs > limits.slowPlaceMs) this.#occupied = undefined;
+    return cgroup;
+  }
+}
+
+/** Whether a process counts. Outside the slice its uids decide, inside it everything that lives counts. */
+function judge(
+  view: KernelView,
+  scope: Scope,
+  pid: number,
+  status: ProcessStatus,
+  occupancy: Occupancy = new Occupancy(view, scope.slice),
+): Verdict {
   const matches = status.uids.some((uid) => isOfAccount(scope.identity, uid));
   const impersonated = matches && status.uids[0] === 0 && status.uids[2] === 0;
   const namespaced = matches && status.pidNamespaces > 1;
   if (matches && !impersonated && !namespaced) return { kind: "alive", cgroup: undefined };
-  const cgroup = readCgroup(view, pid);
+  if (!matches && !occupancy.isOccupied()) return { kind: "stranger" };
+  const cgroup = occupancy.placeOf(pid);
   if (cgroup !== undefined && isInSlice(scope.slice, cgroup)) return { kind: "alive", cgroup };
   if (!matches) return { kind: "stranger" };
   if (cgroup === undefined) return { kind: "held", cgroup };

@@ -374,6 +374,7 @@ describe("the grace", () => {
     const uids = [0, 0, 0, 0] as const;
     const processes = Array.from({ length: count }, (_, index) => ({ pid: 20 + index, uids, cgroup: unit }));
     populate(host, processes, 20 + count);
+    host.files.set(`/sys/fs/cgroup${slicePath}/cgroup.events`, "populated 1\n");
     host.onRead = (path) => {
       if (/^\/proc\/[0-9]+\/cgroup$/.test(path)) host.clockMs += costMs;
     };

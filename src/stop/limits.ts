@@ -65,6 +65,8 @@ export const limits = {
   probeReach: 8,
   /** Readings of one process that says `X` or `Threads: 0` (between states) before it counts as alive. */
   unsettledReadings: 3,
+  /** Reading one process's place takes microseconds; beyond this somebody holds the kernel's list of cgroups. */
+  slowPlaceMs: 5,
   /** Ancestors walked to find a container engine's shim. */
   ancestors: 64,
   /** Empty censuses in a row that are a proof while the last pid keeps changing (a host that forks without pause). */

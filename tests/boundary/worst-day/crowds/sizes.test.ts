@@ -52,8 +52,12 @@ describe("processes at depth 2,000", () => {
       // The limits of reading, asking PID 1 and showing: 2, 1 and 2 s.
       expect(afterMs).toBeLessThan(5_000);
       expect(screen).toMatch(/: 1,?0\d\d processes of the account/);
-      expect(code, screen).toBe(0);
-      expect(screen).toMatch(/^STOPPED: /m);
+      // At this depth each change of a process's state goes through all cgroups above it: a thousand deaths alone can take
+      // longer than a kill may. Then the stop says that nobody can tell, and the next one tells.
+      if (code !== 0) {
+        expect({ code, screen }).toEqual({ code: 1, screen: expect.stringMatching(/^ {2}UNKNOWN .*in time/m) });
+        expect((await stopWithReport(host, "--force", "--yes")).code).toBe(0);
+      } else expect(screen).toMatch(/^STOPPED: /m);
       expect(await running(host)).toHaveLength(4);
       await reaped();
       expect(await accountProcesses(host)).toEqual([]);
