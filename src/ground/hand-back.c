@@ -69,9 +69,16 @@ static void fail(struct walk *walk, const char *name, int error) {
   }
 }
 
+// What git takes for a repository stays whose it is, unless it is asked for.
+static int is_kept(const struct walk *walk, const char *name) {
+  return !walk->request->with_git && strcmp(name, ".git") == 0;
+}
+
 static void give(struct walk *walk, int fd, const struct stat *stat, const char *name) {
   if (stat->st_uid != walk->request->from) return;
-  if (fchownat(fd, "", walk->request->uid, walk->request->gid, AT_EMPTY_PATH) == 0) walk->result->changed++;
+  // A file or link of this name leads git to a repository as well.
+  if (is_kept(walk, name)) walk->result->git_left++;
+  else if (fchownat(fd, "", walk->request->uid, walk->request->gid, AT_EMPTY_PATH) == 0) walk->result->changed++;
   else fail(walk, name, errno);
 }
 
@@ -149,7 +156,7 @@ static void enter(struct walk *walk, const char *name) {
   if (entry < 0) return;
   if (!S_ISDIR(stat.st_mode)) {
     give(walk, entry, &stat, name);
-  } else if (strcmp(name, ".git") == 0 && !walk->request->with_git) {
+  } else if (is_kept(walk, name)) {
     walk->result->git_left++;
   } else {
     give(walk, entry, &stat, name);

@@ -22,6 +22,8 @@ export interface Announcement {
   alone: boolean;
   /** The counter after this stop was added; undefined when it cannot be read. */
   raised: number | undefined;
+  /** Why the counter was not raised, 0 when it was: a session that is just being started then knows nothing of this stop. */
+  refused: Errno;
 }
 
 /** Announces this stop. Entries of helpers that were killed are cleared away. */
@@ -32,8 +34,8 @@ export function announceStop(host: Host): Announcement {
   const alone = !isAnotherStopRunning(host);
   const path = `${stopDirectory}/${ownName(host)}`;
   host.createFile(path, moment(host), 0o644);
-  host.appendFile(counterPath, ".", 0o644);
-  return { path, alone, raised: countStops(host) };
+  const refused = host.appendFile(counterPath, ".", 0o644);
+  return { path, alone, raised: countStops(host), refused };
 }
 
 function ownName(host: Host): string {

@@ -362,6 +362,16 @@ describe("the record of the last stop", () => {
   });
 });
 
+test("a stop that could not be counted says whom it may have missed", async () => {
+  const host = hostWith([session]);
+  host.writeAnswers.set("/run/ai-tools/stop/count", EROFS);
+  expect(await stopSessions(host, { ...atOnce, json: true })).toBe(0);
+  const { remarks } = JSON.parse(host.printed.out);
+  expect(remarks).toEqual([
+    expect.stringMatching(/^the counter of stops could not be raised \(errno 30\): a session .* stop again$/),
+  ]);
+});
+
 describe("the report", () => {
   test("begins on a line of its own after a line of progress", async () => {
     const host = hostWith([session]);

@@ -210,6 +210,10 @@ interface Entry {
 /** The note is left before anything is touched: a helper that is killed later does not lose the manager. */
 function announce(run: Run, managerRan: boolean): Entry {
   const announcement = announceStop(run.host);
+  if (announcement.refused !== 0) {
+    const why = `the counter of stops could not be raised (errno ${announcement.refused})`;
+    run.report.remarks.push(`${why}: a session that was being started meanwhile may run; look, and stop again`);
+  }
   return { announcement, restoreWithoutNote: managerRan && !wantRestore(run.host, managerRan) };
 }
 

@@ -14,26 +14,45 @@ import { frontDoor, helper } from "./kit/stop.ts";
 
 const dropIn = "/etc/sudoers.d/ai-tools";
 const preferredUid = "647";
-/** What `sudo -l` says of the grant, and of no other without a password. */
-const grant = `(root) NOPASSWD: ${helper} ""`;
+/** What `sudo -l` says of the two grants, and of no other without a password. */
+const sessionHelpers = ["claim", "run", "hold"].map((name) => `/usr/libexec/ai-tools/ai-tools-${name}`);
+const grants = [`(root) NOPASSWD: ${helper} ""`, `(root) NOPASSWD: ${sessionHelpers.join(", ")}`];
 
 /** Mode, owner, group and path of everything that the package owns, without its licences. */
 const installed = [
   "drwxr-xr-x root:root /etc/ai-tools",
+  "drwxr-xr-x root:root /etc/ai-tools/entrypoints.d",
+  "-rw-r--r-- root:root /etc/ai-tools/entrypoints.d/claude-code.conf.example",
+  "-rw-r--r-- root:root /etc/ai-tools/entrypoints.d/codex.conf.example",
+  "-rw-r--r-- root:root /etc/ai-tools/entrypoints.d/gemini-cli.conf.example",
+  "-rw-r--r-- root:root /etc/ai-tools/entrypoints.d/goose.conf.example",
+  "-rw-r--r-- root:root /etc/ai-tools/entrypoints.d/opencode.conf.example",
+  "-rw-r--r-- root:root /etc/ai-tools/entrypoints.d/shell.conf",
   "-rw-r--r-- root:root /etc/logrotate.d/ai-tools",
   "-r--r----- root:root /etc/sudoers.d/ai-tools",
   "drwxr-xr-x root:root /run/ai-tools",
+  "drwxr-xr-x root:root /run/ai-tools/ended",
   "drwxr-xr-x root:root /run/ai-tools/stop",
   "-rwxr-xr-x root:root /usr/bin/ai-tools",
   "drwxr-xr-x root:root /usr/lib/ai-tools",
+  "-rwxr-xr-x root:root /usr/lib/systemd/system-generators/ai-tools-generator",
+  "-rw-r--r-- root:root /usr/lib/systemd/system/ai-tools-ended@.service",
+  "-rw-r--r-- root:root /usr/lib/systemd/system/ai-tools-failed@.service",
   "-rw-r--r-- root:root /usr/lib/sysusers.d/ai-tools.conf",
   "-rw-r--r-- root:root /usr/lib/tmpfiles.d/ai-tools.conf",
   "drwxr-x--- root:root /usr/libexec/ai-tools",
+  "-rwx------ root:root /usr/libexec/ai-tools/ai-tools-claim",
+  "-rwx------ root:root /usr/libexec/ai-tools/ai-tools-ended",
+  "-rwx------ root:root /usr/libexec/ai-tools/ai-tools-hold",
+  "-rwx------ root:root /usr/libexec/ai-tools/ai-tools-run",
   "-rwx------ root:root /usr/libexec/ai-tools/ai-tools-stop",
   "-rw-r--r-- root:root /usr/share/man/man1/ai-tools.1",
+  "-rw-r--r-- root:root /usr/share/man/man5/ai-tools-entrypoint.5",
   "-rw-r--r-- root:root /usr/share/man/man8/ai-tools-stop.8",
   "drwxr-xr-x root:root /var/lib/ai-tools",
+  "drwxr-xr-x root:root /var/lib/ai-tools/claims",
   "drwx------ ai-tools:ai-tools /var/lib/ai-tools/home",
+  "drwxr-xr-x root:root /var/lib/ai-tools/sessions",
   "drwx------ root:root /var/log/ai-tools",
 ];
 
@@ -72,11 +91,19 @@ describe("on a host with the package", async () => {
     expect(await host.sh("cat /usr/share/licenses/ai-tools-*/LICENSE.quickjs")).toMatch(/Fabrice Bellard/);
   });
 
-  test.each([helper, frontDoor])("%s is a static executable that knows its version", async (program) => {
+  test.each([helper, frontDoor, ...sessionHelpers])(
+    "%s is a static executable that knows its version",
+    async (program) => {
+      const { stdout, stderr } = await host.run(["ldd", program]);
+      expect(stdout + stderr).toMatch(/not a dynamic executable|statically linked/);
+      const version = (await host.sh("rpm -q --queryformat '%{VERSION}' ai-tools")).trim();
+      expect(await host.sh(`${program} --version`)).toContain(version);
+    },
+  );
+
+  test.each(sessionHelpers)("%s is a static executable", async (program) => {
     const { stdout, stderr } = await host.run(["ldd", program]);
     expect(stdout + stderr).toMatch(/not a dynamic executable|statically linked/);
-    const version = (await host.sh("rpm -q --queryformat '%{VERSION}' ai-tools")).trim();
-    expect(await host.sh(`${program} --version`)).toContain(version);
   });
 
   test("the sandbox account is a system account without password, shell or group of others", async () => {
@@ -111,8 +138,8 @@ describe("on a host with the package", async () => {
     expect(await host.sh("visudo -c")).toContain(`${dropIn}: parsed OK`);
   });
 
-  test("an operator may run the bare helper without a password and nothing else", async () => {
-    expect(await withoutPassword(host, "olga")).toEqual([grant]);
+  test("an operator may run the bare helper and those of a session's life without a password, and nothing else", async () => {
+    expect(await withoutPassword(host, "olga")).toEqual(grants);
   });
 
   test.each(["ursula", "ai-tools"])("%s may run nothing through sudo", async (user) => {
@@ -190,7 +217,7 @@ describe("over the life of the package", () => {
     await host.installPackage((await buildPackage({ release: 2, replaced: { "sudoers.d/ai-tools": tighter } })).rpm);
 
     expect(await host.sh("rpm -q ai-tools")).toMatch(/^ai-tools-[\d.]+-2\.\w+\n$/);
-    expect(await withoutPassword(host, "olga")).toEqual([grant]);
+    expect(await withoutPassword(host, "olga")).toEqual(grants);
     expect(await host.sh(`cat ${dropIn}`)).toBe(tighter);
     expect(await modes(host, dropIn)).toEqual([`-r--r----- root:root ${dropIn}`]);
     expect(await host.sh("cat /var/lib/ai-tools/uids")).toBe(`${uid}\n`);
@@ -221,6 +248,6 @@ describe("over the life of the package", () => {
       "drwx------ ai-tools:ai-tools /var/lib/ai-tools/home",
       `-rwx------ root:root ${helper}`,
     ]);
-    expect(await withoutPassword(host, "olga")).toEqual([grant]);
+    expect(await withoutPassword(host, "olga")).toEqual(grants);
   });
 });

@@ -10,6 +10,7 @@ import {
   claimedProject,
   clearSessions,
   expectDone,
+  holdRecord,
   inDirectory,
   recordsOf,
   sessionUnits,
@@ -88,6 +89,19 @@ describe("a launcher held between its check and the start", () => {
       expect(await running(host)).toEqual([]);
     });
   });
+});
+
+test("a caller's limits do not keep a stop from being counted, nor a hold from being written", async () => {
+  const counted = () => host.sh("stat -c %s /run/ai-tools/stop/count 2>/dev/null || echo 0");
+  const before = Number(await counted());
+  const limited = "ulimit -f 0; ulimit -n 16; exec sudo -n";
+  const stopped = await host.run(["sh", "-c", `${limited} /usr/libexec/ai-tools/ai-tools-stop`], { user: "olga" });
+  expect(stopped.code).toBe(0);
+  expect(Number(await counted())).toBe(before + 1);
+  await expectDone(
+    await host.run(["sh", "-c", `${limited} /usr/libexec/ai-tools/ai-tools-hold hold why`], { user: "olga" }),
+  );
+  expect(JSON.parse(await host.sh(`cat ${holdRecord}`))).toMatchObject({ operator: "olga", reason: "why" });
 });
 
 describe("the gate", () => {

@@ -56,6 +56,8 @@ export async function quickjsToolchain(): Promise<Toolchain> {
 export const partsOfPrograms = [
   "src/tooling/build/compile-static.sh",
   "src/tooling/build/no-dynamic-loading.c",
+  "src/tooling/build/own-limits.c",
+  "src/tooling/build/unfiltered.h",
   "src/tooling/build/urgent.c",
   "src/stop/pidfd.c",
   "src/ground/native.c",

@@ -8,25 +8,15 @@
 // children of this executable do not ask. Round robin of the lowest rank, since a nice value counts for nothing against
 // other sessions where autogroups are on (sched(7)).
 
-#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-// A filter of system calls may kill whoever makes one of these (systemd's `SystemCallFilter=~@resources`). Unknown is yes.
-static int is_filtered(void) {
-  static char text[8192];
-  int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return 1;
-  ssize_t length = read(file, text, sizeof text - 1);
-  close(file);
-  return length <= 0 || strstr(text, "\nSeccomp:\t0\n") == NULL;
-}
+#include "unfiltered.h"
 
 __attribute__((constructor)) static void ask_for_priority(int count, char **words) {
   // The recorder and its like, see src/stop/main.ts.
-  if (count < 1 || strncmp(words[0], "ai-tools-stop: ", 15) == 0 || is_filtered()) return;
+  if (count < 1 || strncmp(words[0], "ai-tools-stop: ", 15) == 0 || !is_unfiltered()) return;
   struct sched_param ordinary = {.sched_priority = 0}, lowest_rank = {.sched_priority = 1};
   struct rlimit endless = {RLIM_INFINITY, RLIM_INFINITY};
   sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &ordinary);
