@@ -15,23 +15,23 @@ export function identityOf(pid: number): ProcessIdentity | undefined {
   return stat === undefined ? undefined : { pid, startTime: statFields(stat).startTime };
 }
 
-/** Whether exactly this process still exists (a zombie that nobody has reaped counts as gone). */
+/** Whether exactly this process still exists (a zombie counts as gone, unless another of its threads lives). */
 export function isLiving(identity: ProcessIdentity): boolean {
   const stat = readProc(`/proc/${identity.pid}/stat`);
   if (stat === undefined) return false;
-  const { state, startTime } = statFields(stat);
-  return startTime === identity.startTime && state !== "Z" && state !== "X";
+  const { state, startTime, threads } = statFields(stat);
+  return startTime === identity.startTime && state !== "X" && (state !== "Z" || threads > 1);
 }
 
 /**
- * State and start time from the text of /proc/PID/stat. The name in its second field may hold anything, also
+ * State, start time and number of threads from the text of /proc/PID/stat. The name in its second field may hold anything, also
  * parentheses and spaces: the other fields go on after the last parenthesis.
  */
-export function statFields(stat: string): { state: string; startTime: string } {
+export function statFields(stat: string): { state: string; startTime: string; threads: number } {
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, startTime] = [fields[0], fields[19]];
   if (state === undefined || startTime === undefined) throw new Error(`no /proc/PID/stat: ${stat}`);
-  return { state, startTime };
+  return { state, startTime, threads: Number(fields[17]) };
 }
 
 /** Sends a signal to exactly this process; false when it is gone. */

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { inProject } from "../machine.ts";
 import { processesInside, removeFences } from "./fence.ts";
+import { cutOffHungFiles } from "./hung-files.ts";
 import { identityOf, isLiving, type ProcessIdentity, signalProcess } from "./process-identity.ts";
 
 /** One folder per private engine; gone with the next boot of the machine, like the processes it tells of. */
@@ -85,7 +86,10 @@ export async function endProcesses(
     if (waitedMs > keeperLimitMs + KILL_LIMIT_MS) {
       throw new Error(`${title}: still alive after SIGKILL: ${left.map(({ pid }) => pid).join(" ")}`);
     }
-    if (waitedMs >= keeperLimitMs) for (const identity of left) signalProcess(identity, "SIGKILL");
+    if (waitedMs >= keeperLimitMs) {
+      for (const identity of left) signalProcess(identity, "SIGKILL");
+      cutOffHungFiles(left.map(({ pid }) => pid));
+    }
     await pause(50);
   }
 }
