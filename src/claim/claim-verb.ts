@@ -9,9 +9,10 @@ import { accountName } from "../stop/identity.ts";
 import { EEXIST, isErrno } from "../stop/kernel.ts";
 import { type ClaimRecord, claimRecordPath, describeUnknown, readClaims } from "./claims.ts";
 import { hasLists, openToAccount } from "./lists.ts";
+import { aloneWithClaims, aloneWithProject } from "./locks.ts";
 import { isAtOrBelow, shownPath } from "./paths.ts";
 import { findProject, type Project, whyOutOfReach } from "./project.ts";
-import { again, aloneWithClaims, exitCodes, fail, failList, findAsker, refuse, tell } from "./request.ts";
+import { again, exitCodes, fail, failList, findAsker, refuse, tell } from "./request.ts";
 
 export async function claim(ground: Ground, word: string): Promise<number> {
   const found = findAsker(ground);
@@ -22,15 +23,37 @@ export async function claim(ground: Ground, word: string): Promise<number> {
   if (typeof project === "string") return refuse(ground, project);
   const unreachable = whyOutOfReach(ground, project.path) ?? whyLinksAreLoose(ground);
   if (unreachable !== undefined) return refuse(ground, unreachable);
-  return aloneWithClaims(ground, () => claimProject(ground, project, account));
+  const { path, owner } = project;
+  return aloneWithProject(ground, { path, operatorUid: owner.uid }, () => claimProject(ground, project, account));
 }
 
+/**
+ * Whether the project had lists takes as long as it is large, and so is looked at before anything is on record. Nobody
+ * else has changed this project's own record since the first look; what is around it or in it is looked at again.
+ */
 async function claimProject(ground: Ground, project: Project, account: number): Promise<number> {
-  const before = findBefore(ground, project);
-  if (typeof before === "string") return refuse(ground, before);
-  const hadLists = known(before, project)?.hadLists ?? (await hasLists(ground, project));
+  const first = findBefore(ground, project);
+  if (typeof first === "string") return refuse(ground, first);
+  const hadLists = known(first, project)?.hadLists ?? (await hasLists(ground, project));
   if (typeof hadLists === "string") return refuse(ground, `${shownPath(project.path)}: ${hadLists}`);
-  return openProject(ground, project, account, recordOf(ground, project, before, hadLists), before);
+  const noted = await aloneWithClaims(ground, () => note(ground, project, hadLists));
+  if (typeof noted === "string") return refuse(ground, noted);
+  if ("failed" in noted) return fail(ground, noted.failed);
+  return openProject(ground, project, account, noted.record, noted.before);
+}
+
+type Noted = { record: ClaimRecord; before: ClaimRecord | undefined } | { failed: string } | string;
+
+/** Puts the claim on record as unfinished, unless another one is in the way: then a sentence says which. */
+function note(ground: Ground, project: Project, hadLists: boolean): Noted {
+  const before = findBefore(ground, project);
+  if (typeof before === "string") return before;
+  const record = recordOf(ground, project, before, hadLists);
+  const made = ground.makeDirectory(claimDirectory, 0o755);
+  if (made !== 0 && made !== EEXIST) return { failed: `${claimDirectory} cannot be made (errno ${made}): NOT claimed` };
+  const file = claimRecordPath(project.path);
+  const noted = writeRecord(ground, file, { ...record, unfinished: "claim" });
+  return noted === 0 ? { record, before } : { failed: `${file} cannot be written (errno ${noted}): NOT claimed` };
 }
 
 /** A claim of the same directory. Some filesystems get another device number at each mount; the inode stays. */
@@ -76,11 +99,6 @@ async function openProject(
   before: ClaimRecord | undefined,
 ): Promise<number> {
   const file = claimRecordPath(project.path);
-  const made = ground.makeDirectory(claimDirectory, 0o755);
-  if (made !== 0 && made !== EEXIST)
-    return fail(ground, `${claimDirectory} cannot be made (errno ${made}): NOT claimed`);
-  const noted = writeRecord(ground, file, { ...record, unfinished: "claim" });
-  if (noted !== 0) return fail(ground, `${file} cannot be written (errno ${noted}): NOT claimed`);
   const opened = await openToAccount(ground, project, account);
   if (typeof opened === "object" && "nothing" in opened) return withdraw(ground, project, before, opened.nothing);
   if (typeof opened === "string") {

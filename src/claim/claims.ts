@@ -73,6 +73,14 @@ export function claimRecordPath(path: string): string {
   return `${claimDirectory}/${hashOf(path)}.json`;
 }
 
+/** Locks of projects that are being claimed, or whose claim is being ended; of this boot. */
+export const lockDirectory = "/run/ai-tools/claims";
+
+/** The lock of an operator's claim of a path: nobody else's project could share it. */
+export function claimLockPath(operatorUid: number, path: string): string {
+  return `${lockDirectory}/${operatorUid}-${hashOf(path)}.lock`;
+}
+
 /** What has become of a claimed directory; an errno where nobody can tell. */
 export function whatBecameOf(ground: Ground, claim: Claim): "same" | "gone" | "replaced" | "another owner's" | Errno {
   const stat = ground.statPath(claim.path);

@@ -6,12 +6,10 @@ import type { Ground, HandedBack } from "../ground/ground.ts";
 import { isAskedByRoot, operatorOf } from "../ground/operator.ts";
 import type { Person } from "../ground/records.ts";
 import { findIdentity } from "../stop/identity.ts";
-import { EAGAIN, isErrno } from "../stop/kernel.ts";
+import type { Stream } from "../stop/kernel.ts";
 import { type ClaimRecord, readClaims } from "./claims.ts";
 import { isAtOrBelow, pastedPath, shownPath } from "./paths.ts";
 import { pathOf, realPathOf } from "./project.ts";
-
-const lockPath = "/run/ai-tools/claims.lock";
 
 export const exitCodes = { done: 0, failed: 1, usage: 2, refused: 3 } as const;
 
@@ -57,34 +55,40 @@ export function findClaim(ground: Ground, word: string): FoundClaim | string {
   return { path: isClaimed ? claim.path : meant.path, claim, problems };
 }
 
-/** Only one helper at a time changes claims: two could claim a directory and the one around it. Nobody waits. */
-export async function aloneWithClaims(ground: Ground, work: () => Promise<number> | number): Promise<number> {
-  // It is there since the host started; what cannot be made shows in the lock.
-  ground.makeDirectory("/run/ai-tools", 0o755);
-  const lock = ground.lock(lockPath);
-  if (lock === EAGAIN) return refuse(ground, "another claim is being made or ended just now: try again after that");
-  if (isErrno(lock)) return refuse(ground, `${lockPath} cannot be locked (errno ${lock})`);
-  try {
-    return await work();
-  } finally {
-    ground.close(lock);
-  }
+/** What is to be said once no lock is held: the caller's terminal or pipe may take nothing, for as long as they like. */
+const heldBack = new WeakMap<Ground, { stream: Stream; text: string }[]>();
+
+/** From now on what is told is kept, until `sayHeldBack`. */
+export function holdBack(ground: Ground): void {
+  heldBack.set(ground, []);
+}
+
+export function sayHeldBack(ground: Ground): void {
+  const kept = heldBack.get(ground) ?? [];
+  heldBack.delete(ground);
+  for (const { stream, text } of kept) ground.print(stream, text);
+}
+
+function say(ground: Ground, stream: Stream, text: string): void {
+  const kept = heldBack.get(ground);
+  if (kept === undefined) ground.print(stream, text);
+  else kept.push({ stream, text });
 }
 
 /** Tells what was done. */
 export function tell(ground: Ground, text: string): void {
-  ground.print("out", `ai-tools: ${text}.\n`);
+  say(ground, "out", `ai-tools: ${text}.\n`);
 }
 
 /** Nothing was changed. */
 export function refuse(ground: Ground, why: string): number {
-  ground.print("err", `ai-tools: refused: ${why}. Nothing was changed.\n`);
+  say(ground, "err", `ai-tools: refused: ${why}. Nothing was changed.\n`);
   return exitCodes.refused;
 }
 
 /** It could not be done, or not wholly. */
 export function fail(ground: Ground, why: string): number {
-  ground.print("err", `ai-tools: ${why}.\n`);
+  say(ground, "err", `ai-tools: ${why}.\n`);
   return exitCodes.failed;
 }
 
@@ -92,7 +96,7 @@ export function fail(ground: Ground, why: string): number {
 export function failList(ground: Ground, failed: number, what: string, failures: readonly string[]): number {
   const more = failed > failures.length ? [`and ${failed - failures.length} more`] : [];
   const lines = [`ai-tools: ${failed} could not be ${what}:`, ...failures, ...more];
-  ground.print("err", `${lines.join("\n  ")}\n`);
+  say(ground, "err", `${lines.join("\n  ")}\n`);
   return exitCodes.failed;
 }
 

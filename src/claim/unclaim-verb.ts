@@ -11,14 +11,15 @@ import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import { type ClaimRecord, claimRecordPath, describeUnknown, whatBecameOf } from "./claims.ts";
 import { type Changes, closeToAccount } from "./lists.ts";
+import { aloneWithProject } from "./locks.ts";
 import { shownPath } from "./paths.ts";
 import { findProject } from "./project.ts";
 import {
   type Asker,
   again,
-  aloneWithClaims,
   describeHandBack,
   exitCodes,
+  type FoundClaim,
   fail,
   failList,
   findAsker,
@@ -31,28 +32,53 @@ import {
 export async function unclaim(ground: Ground, word: string): Promise<number> {
   const found = findAsker(ground);
   if (typeof found === "string") return refuse(ground, found);
-  return aloneWithClaims(ground, () => endClaimOf(ground, word, found.asker, found.account));
+  const { asker, account } = found;
+  const first = findOwnClaim(ground, word, asker);
+  if (typeof first === "string") return refuse(ground, first);
+  const { path } = first;
+  const operatorUid = claimantOf(ground, first, asker);
+  return aloneWithProject(ground, { path, operatorUid }, () => {
+    // Another helper may have ended it, or claimed it, before this one was alone.
+    const now = findOwnClaim(ground, word, asker);
+    if (typeof now === "string") return refuse(ground, now);
+    if (now.path !== path || claimantOf(ground, now, asker) !== operatorUid) {
+      return refuse(ground, `the claim of ${shownPath(path)} has just changed: look, and try again`);
+    }
+    if (now.claim === undefined) return notClaimed(ground, path, now.problems);
+    return endClaimOf(ground, now.claim, asker, account);
+  });
 }
 
-function endClaimOf(ground: Ground, word: string, asker: Asker, account: number): Promise<number> | number {
+/** The claim that a word means, or none; a sentence where it is another one, or nothing of whoever asks. */
+function findOwnClaim(ground: Ground, word: string, asker: Asker): FoundClaim | string {
   const named = findClaim(ground, word);
-  if (typeof named === "string") return refuse(ground, named);
-  const { path, claim, problems } = named;
-  if (claim === undefined) return notClaimed(ground, path, problems);
+  if (typeof named === "string" || named.claim === undefined) return named;
+  const { path, claim } = named;
   if (claim.path !== path) {
-    return refuse(
-      ground,
-      `${shownPath(path)} is inside the project ${shownPath(claim.path)}: ${again("unclaim", claim.path)}`,
-    );
+    return `${shownPath(path)} is inside the project ${shownPath(claim.path)}: ${again("unclaim", claim.path)}`;
   }
-  const why = whyNotYet(ground, asker, claim, account);
+  if (mayActOn(asker, claim)) return named;
+  return `${shownPath(claim.path)} was claimed by ${claim.operator.name}: they or root end that`;
+}
+
+/** Whose claim it is, or would be: one that is being made is not on record yet, and not "not claimed" either. */
+function claimantOf(ground: Ground, { path, claim }: FoundClaim, asker: Asker): number {
+  if (claim !== undefined) return claim.operator.uid;
+  if (!asker.isRoot) return asker.person.uid;
+  const stat = ground.statPath(path);
+  return isErrno(stat) ? 0 : stat.uid;
+}
+
+function endClaimOf(ground: Ground, claim: ClaimRecord, asker: Asker, account: number): Promise<number> | number {
+  const shown = shownPath(claim.path);
+  const why = whyNotYet(ground, claim, account);
   if (why !== undefined) return refuse(ground, why);
   const became = whatBecameOf(ground, claim);
-  if (isErrno(became)) return refuse(ground, `${shownPath(path)} cannot be looked at (errno ${became})`);
+  if (isErrno(became)) return refuse(ground, `${shown} cannot be looked at (errno ${became})`);
   if (became === "gone") return forget(ground, claim, "is gone");
   if (became === "replaced") return endReplaced(ground, claim, account);
   if (became === "another owner's" && !asker.isRoot) {
-    return refuse(ground, `${shownPath(path)} belongs to somebody else now: root ends this claim`);
+    return refuse(ground, `${shown} belongs to somebody else now: root ends this claim`);
   }
   return endClaim(ground, claim, account);
 }
@@ -78,10 +104,8 @@ function notClaimed(ground: Ground, path: string, problems: readonly string[]): 
   return exitCodes.done;
 }
 
-/** Who asks may not, or a session of the project runs (or may). */
-function whyNotYet(ground: Ground, asker: Asker, claim: ClaimRecord, account: number): string | undefined {
-  if (!mayActOn(asker, claim))
-    return `${shownPath(claim.path)} was claimed by ${claim.operator.name}: they or root end that`;
+/** A session of the project runs, or may. */
+function whyNotYet(ground: Ground, claim: ClaimRecord, account: number): string | undefined {
   const { sessions, problems } = readSessions(ground);
   if (problems[0] !== undefined) return `which sessions run cannot be told: ${printable(problems[0], 400)}`;
   const running = sessionsOf(sessions, claim.path).find((session) => isRunning(ground, session, account));
@@ -106,7 +130,7 @@ async function endClaim(ground: Ground, claim: ClaimRecord, account: number): Pr
   const noted = writeRecord(ground, file, { ...claim, unfinished: "unclaim" });
   if (noted !== 0) return refuse(ground, `${file} cannot be written (errno ${noted})`);
   // A launcher that read the record before has written its own since, or sees this one.
-  const late = whyNotYet(ground, { isRoot: true }, claim, account);
+  const late = whyNotYet(ground, claim, account);
   if (late !== undefined) return takeBack(ground, claim, late);
   const ended = await takeEverythingBack(ground, claim, account);
   if (typeof ended === "string") {

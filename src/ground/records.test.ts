@@ -6,6 +6,7 @@ import { HandMadeGround } from "./hand-made-ground.fixture.ts";
 import { decodeUtf8, encodeUtf8, readRecord, writeRecord } from "./records.ts";
 
 const path = "/var/lib/ai-tools/hold.json";
+const ENOSPC = 28;
 const isNamed = (value: unknown): value is { name: string } =>
   typeof value === "object" && value !== null && "name" in value && typeof value.name === "string";
 
@@ -40,4 +41,17 @@ test("bytes and texts are each other's", () => {
   for (const text of ["a", "ü", "漢", "\u{1f600}", "%C3%BC"]) expect(decodeUtf8(encodeUtf8(text))).toBe(text);
   expect(encodeUtf8("ü")).toBe("\xc3\xbc");
   expect(decodeUtf8("\xff\xfe")).toBe("\xff\xfe");
+});
+
+test("a record that cannot be written leaves the one before it, and nothing torn beside it", () => {
+  const ground = new HandMadeGround();
+  writeRecord(ground, path, { name: "before" });
+  const beside = `${path}.${ground.pid}.new`;
+  ground.replaceFile = () => {
+    ground.files.set(beside, '{"na');
+    return ENOSPC;
+  };
+  expect(writeRecord(ground, path, { name: "after" })).toBe(ENOSPC);
+  expect(readRecord(ground, path, isNamed)).toEqual({ name: "before" });
+  expect([...ground.files.keys()]).toEqual([path]);
 });

@@ -67,9 +67,17 @@ export function readRecord<T>(view: KernelView, path: string, isRecord: (value: 
   return isRecord(value) ? value : `${path} is not a record of ai-tools`;
 }
 
-/** Replaces the record in one step. */
+/** Makes or replaces the record in one step: whole, or (with an errno) as it was before. */
 export function writeRecord(ground: Ground, path: string, record: object): Errno {
-  return ground.replaceFile(path, `${encodeUtf8(JSON.stringify(record))}\n`, 0o644);
+  return replaceWhole(ground, path, `${encodeUtf8(JSON.stringify(record))}\n`);
+}
+
+/** The same for any text that everybody may read: where it does not get there, nothing is left beside it either. */
+export function replaceWhole(ground: Ground, path: string, text: string): Errno {
+  const errno = ground.replaceFile(path, text, 0o644);
+  // A full disk, or the caller's limit of file sizes, leaves a torn one under the name that it was written under.
+  if (errno !== 0) ground.remove(`${path}.${ground.pid}.new`);
+  return errno;
 }
 
 function parseJson(text: string): unknown {

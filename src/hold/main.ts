@@ -11,7 +11,7 @@ async function main(): Promise<number> {
   ground.prepare();
   // Files get the mode that they are made with, whatever the caller's mask is: a hold that nobody can read helps nobody.
   ground.umask(0);
-  const code = holdOrRelease(ground);
+  const code = await holdOrRelease(ground);
   await ground.closeOutput(limits.reportMs);
   return code;
 }

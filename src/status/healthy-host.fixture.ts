@@ -104,6 +104,22 @@ export function session(host: HandMadeGround, changes: Partial<SessionRecord> = 
   return record;
 }
 
+/** The account's manager (pid 700) and its (sd-pam) as systemd 252 starts them, and its cgroups with nothing else in them. */
+export function manager(host: HandMadeGround): void {
+  cgroup(host, "user@990.service", 0, { below: 1 });
+  cgroup(host, "user@990.service/init.scope", 2);
+  const there = `${slicePath}/user@990.service/init.scope`;
+  place(host, { pid: 700, command: "systemd", cgroup: there });
+  companion(host, { pid: 701 });
+}
+
+/** A process beside the manager: its child, in its session, unless it says otherwise. */
+export function companion(host: HandMadeGround, described: Described & { session?: number }): void {
+  const { pid, parent = 700, session = 700, command = "(sd-pam)" } = described;
+  place(host, { cgroup: `${slicePath}/user@990.service/init.scope`, ...described, parent, command });
+  host.files.set(`/proc/${pid}/stat`, `${pid} (${command}) S ${parent} ${session} ${session} 0 -1\n`);
+}
+
 /** Processes of the account anywhere on the host. */
 export function processes(host: HandMadeGround, described: readonly Described[]): void {
   for (const process of described) place(host, process);

@@ -3,7 +3,7 @@
 // is as it should be. Of this boot, root's alone to write, and only for a day.
 
 import type { Ground } from "../ground/ground.ts";
-import { readRecord } from "../ground/records.ts";
+import { readRecord, replaceWhole } from "../ground/records.ts";
 import { isErrno } from "../stop/kernel.ts";
 import { type Check, counts, type Facts } from "./facts.ts";
 
@@ -21,7 +21,7 @@ interface Look {
 export function shareLook(ground: Ground, at: string, checks: Check[]): Check[] {
   if (ground.isRoot()) {
     // Whether it could be left changes nothing for root; whoever reads an older one sees its time.
-    ground.replaceFile(path, `${JSON.stringify({ at, checks })}\n`, 0o644);
+    replaceWhole(ground, path, `${JSON.stringify({ at, checks })}\n`);
     return checks;
   }
   const look = readLook(ground, at);

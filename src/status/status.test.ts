@@ -6,7 +6,7 @@ import { pastedPath } from "../claim/paths.ts";
 import type { HandMadeGround } from "../ground/hand-made-ground.fixture.ts";
 import { encodeUtf8 } from "../ground/records.ts";
 import { EACCES, EIO, ENOENT } from "../stop/kernel.ts";
-import { cgroup, healthyHost, list, processes, session, slice } from "./healthy-host.fixture.ts";
+import { cgroup, healthyHost, list, manager, processes, session, slice } from "./healthy-host.fixture.ts";
 import { showStatus } from "./status.ts";
 
 async function status(host: HandMadeGround, ...words: string[]): Promise<{ code: number; text: string }> {
@@ -56,8 +56,7 @@ describe("a host as it should be", () => {
   test("is idle with a manager that has started nothing, and running with one that has", async () => {
     const host = healthyHost();
     slice(host, 1);
-    cgroup(host, "user@990.service", 0, { below: 1 });
-    cgroup(host, "user@990.service/init.scope", 2);
+    manager(host);
     expect((await status(host)).code).toBe(0);
     cgroup(host, "user@990.service", 0, { below: 2 });
     cgroup(host, "user@990.service/app.slice", 1);

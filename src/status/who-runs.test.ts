@@ -4,9 +4,9 @@
 
 import { beforeEach, describe, expect, test } from "vitest";
 import type { HandMadeGround } from "../ground/hand-made-ground.fixture.ts";
-import { sliceAt } from "../stop/hand-made-processes.fixture.ts";
+import { place, sliceAt } from "../stop/hand-made-processes.fixture.ts";
 import { EACCES, EIO, ENODEV, EOPNOTSUPP } from "../stop/kernel.ts";
-import { cgroup, healthyHost, slice, sliceDirectory } from "./healthy-host.fixture.ts";
+import { cgroup, companion, healthyHost, manager, slice, sliceDirectory } from "./healthy-host.fixture.ts";
 import { lookIntoSlice } from "./who-runs.ts";
 
 const unit = "ai-tools-claude-41.service";
@@ -84,5 +84,58 @@ describe("a unit", () => {
     cgroup(host, "user@990.service", 0, { below: 1 });
     cgroup(host, `user@990.service/${unit}`, 1);
     expect(look()).toMatchObject({ sessions: [], plumbing: [{ unit: "user@990.service", works: true }] });
+  });
+});
+
+describe("the account's manager", () => {
+  const scope = `${sliceDirectory}/user@990.service/init.scope`;
+  const works = () => look()?.plumbing.map((each) => each.works);
+
+  beforeEach(() => {
+    host = healthyHost();
+    slice(host, 1);
+    manager(host);
+  });
+
+  test("is idle alone, and with the child that it had from the beginning", () => {
+    expect(works()).toEqual([false]);
+    cgroup(host, "user@990.service/init.scope", 1);
+    expect(works()).toEqual([false]);
+  });
+
+  test.each<[string, () => void]>([
+    ["a third process", () => cgroup(host, "user@990.service/init.scope", 3)],
+    [
+      "a third process that claims to be another such child",
+      () => {
+        cgroup(host, "user@990.service/init.scope", 3);
+        companion(host, { pid: 702 });
+      },
+    ],
+    [
+      "a process in a cgroup below",
+      () => {
+        cgroup(host, "user@990.service/init.scope", 2, { below: 1 });
+        cgroup(host, "user@990.service/init.scope/x", 1);
+      },
+    ],
+    ["in that child's place, one that the manager has started", () => companion(host, { pid: 701, session: 701 })],
+    ["in that child's place, one in a session of somebody else", () => companion(host, { pid: 701, session: 43 })],
+    ["in that child's place, one with another parent", () => companion(host, { pid: 701, parent: 1 })],
+    [
+      "in that child's place, one whose name ends its own line",
+      () => {
+        companion(host, { pid: 701, session: 701, command: "x) S 700 700 700 (" });
+      },
+    ],
+    ["no manager, and one that was left by it", () => place(host, { pid: 700, parent: 1, uids: [991, 991, 991, 991] })],
+    ["a manager that somebody else than PID 1 has started", () => place(host, { pid: 700, parent: 99 })],
+    ["a child that cannot be looked at", () => host.files.set("/proc/701/status", EACCES)],
+    ["a child whose session cannot be told", () => host.files.set("/proc/701/stat", "701 (x")],
+    ["a process of another pid namespace", () => host.files.set(`${scope}/cgroup.procs`, "700\n0\n")],
+    ["a list that cannot be read", () => host.files.set(`${scope}/cgroup.procs`, EIO)],
+  ])("is at work with %s", (_what, change) => {
+    change();
+    expect(works()).toEqual([true]);
   });
 });

@@ -3,11 +3,11 @@
 // readable by everybody, unless the host hides processes; then it is unknown, and never nobody.
 
 import type { SessionRecord } from "../ground/records.ts";
-import { takeCensus } from "../stop/census.ts";
+import { readStatus, takeCensus } from "../stop/census.ts";
 import type { Identity } from "../stop/identity.ts";
 import { ENODEV, ENOENT, EOPNOTSUPP, ESRCH, isErrno, type KernelView } from "../stop/kernel.ts";
 import { printable, printableWord } from "../stop/printable.ts";
-import { parseCgroupPath, parsePopulated } from "../stop/proc-files.ts";
+import { decimal, parseCgroupPath, parsePopulated } from "../stop/proc-files.ts";
 import { isInSlice, type Slice } from "../stop/slice.ts";
 import type { Plumbing, RunningSession, Stray } from "./facts.ts";
 
@@ -51,7 +51,7 @@ export function lookIntoSlice(
           records.find((record) => record.unit === unit),
         ),
       });
-    else content.plumbing.push({ ...seen, works: works(view, directory, unit, uid, count, budget) });
+    else content.plumbing.push({ ...seen, works: works(view, directory, unit, uid, count) });
   }
   const direct = countIn(view, slice.directory);
   if (direct !== 0) {
@@ -80,12 +80,42 @@ function unitsOf(view: KernelView, directory: string): string[] | undefined {
   return names.filter((name) => isDirectory(view, `${directory}/${name}`));
 }
 
-/** A manager with nothing below it is waiting; whatever it has started can be anything, its name is the account's choice. */
-function works(view: KernelView, directory: string, unit: string, uid: number, count: Count, budget: Budget): boolean {
+/** The account's manager with nothing to do is waiting; whatever else is in a unit can be anything. */
+function works(view: KernelView, directory: string, unit: string, uid: number, count: Count): boolean {
   if (unit === `user-runtime-dir@${uid}.service`) return false;
-  if (unit !== `user@${uid}.service`) return true;
-  const manager = countProcesses(view, `${directory}/init.scope`, budget);
-  return count.atLeast || manager.atLeast || count.processes > manager.processes;
+  if (unit !== `user@${uid}.service` || count.atLeast) return true;
+  const text = view.readText(`${directory}/init.scope/cgroup.procs`);
+  if (isErrno(text)) return true;
+  const pids = text.split("\n").filter((line) => line !== "");
+  // The manager's cgroups are the account's: what it has started can be moved beside it, and be called anything.
+  return pids.length !== count.processes || !isManagerAlone(view, pids.map(Number), uid);
+}
+
+/**
+ * Whether these are a manager of the account (a child of PID 1) and at most its `(sd-pam)`: the child that PID 1's program
+ * made before it became the manager, and so in the manager's session, which no unit of a manager is in.
+ */
+function isManagerAlone(view: KernelView, pids: readonly number[], uid: number): boolean {
+  const kin = pids.map((pid) => kinOf(view, pid));
+  const manager = kin.find((one) => one?.parent === 1 && one.uids.every((each) => each === uid));
+  if (manager === undefined || manager.session !== manager.pid || pids.length > 2) return false;
+  return kin.every(
+    (one) => one === manager || (one !== undefined && one.parent === manager.pid && one.session === manager.pid),
+  );
+}
+
+/** What the kernel says of where a process comes from; undefined: it is gone, hidden, or in a namespace of another host. */
+function kinOf(view: KernelView, pid: number) {
+  const status = readStatus(view, pid);
+  const session = sessionOf(view, pid);
+  if (typeof status === "string" || status.tgid !== pid || session === undefined) return undefined;
+  return { pid, parent: status.parent, uids: status.uids, session };
+}
+
+/** The sixth field of `/proc/PID/stat` (proc_pid_stat(5)); the name before it can hold anything, also a `)`. */
+function sessionOf(view: KernelView, pid: number): number | undefined {
+  const text = view.readText(`/proc/${pid}/stat`);
+  return isErrno(text) ? undefined : decimal(text.slice(text.lastIndexOf(")") + 2).split(" ")[3]);
 }
 
 function ofRecord(view: KernelView, record: SessionRecord | undefined) {

@@ -2,7 +2,7 @@
 // Promise: nothing that a session left behind for the account's next manager runs after a stop: no unit, no timer, no
 // environment, no configuration, wherever the account can write.
 
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 
 import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { type Counter, movedSince } from "../../../src/tooling/tempers/counters.ts";
@@ -25,6 +25,16 @@ const mayBeLate = { managerMayBeLate: "clearing the runtime directory and starti
 
 /** How long nothing planted may run after exit 0. */
 const watchMs = 60_000;
+
+const maskedGenerator = "/etc/systemd/system-generators/ai-tools-generator";
+
+/** The pinned unit path keeps most plants from growing at all; a stop has to do without it. */
+const unpin = () =>
+  host.sh(`mkdir -p $(dirname ${maskedGenerator}); ln -sf /dev/null ${maskedGenerator}; systemctl daemon-reload`);
+const pin = () => host.sh(`rm -f ${maskedGenerator}; systemctl daemon-reload`);
+
+beforeAll(unpin);
+afterAll(pin);
 
 beforeEach(async () => {
   await freshHost(host);
@@ -130,6 +140,18 @@ test("units, timers, drop-ins and services of the bus, wherever the account can 
   expect(await host.sh(`find ${runtime} -name '*planted*' -o -name '*Notifications*'`)).toBe("");
   await expectNothingGrows(atVerdict);
 }, 240_000);
+
+test("with the unit path that the package pins, units and drop-ins of the account's do not even run in a manager that is restarted", async () => {
+  await pin();
+  try {
+    await host.sh(inRuntimeDirectory, { user: "ai-tools" });
+    await host.sh(`systemctl restart user@${uid}.service`);
+    await new Promise((done) => setTimeout(done, 3_000));
+    expect(await plantedCounters()).toEqual([]);
+  } finally {
+    await unpin();
+  }
+});
 
 test("in a passwd home that the account may write: the manager that would run it stays down", async () => {
   await host.sh(`chown ai-tools: ${passwdHome}`);
