@@ -44,6 +44,18 @@ export interface HandedBack {
   failures: string[];
 }
 
+/** A directory that is to be seen at another place as well. */
+export interface Binding {
+  /** Absolute; opened without following a link at its end. */
+  path: string;
+  /** It is the directory that was claimed only if all three agree with what was opened. */
+  device: number;
+  inode: number;
+  uid: number;
+  /** A directory below one that only root can enter. */
+  place: string;
+}
+
 /** How a program in the foreground differs from this process. */
 export interface Foreground {
   /** Added to the fixed environment. */
@@ -86,6 +98,17 @@ export interface Ground extends Host {
   runInForeground(argv: string[], environment?: Record<string, string>): number;
   /** The same without waiting. Its end is seen by `exitCode` between two `sleep`s; it has no `send` and no `output`. */
   startInForeground(argv: string[], how?: Foreground): Child | Errno;
+  /** Moves a file to a name that nothing has, in the same directory. */
+  rename(from: string, to: string): Errno;
+  /**
+   * What a descriptor of this process's caller is. "name": it only names a file (O_PATH). Through it, and through a
+   * directory, whoever gets it reaches what its own mount namespace does not show.
+   */
+  descriptorKind(descriptor: 0 | 1 | 2): "directory" | "name" | "other" | Errno;
+  /** Mounts the very directory, without what is mounted below it, at a place. ESTALE: the path leads to another one. */
+  bindDirectory(binding: Binding): Errno;
+  /** Takes the uppermost mount at a place away; EINVAL where there is none. Who uses it keeps it. */
+  unbindDirectory(place: string): Errno;
   /** A pipe for `startInForeground`: this process closes each end once the program that has it was started. */
   openPipe(): { reads: Handle; writes: Handle } | Errno;
   /** From now on these signals only come to `arrivedSignals`; programs that are started get them as by default. */

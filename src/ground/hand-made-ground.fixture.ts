@@ -3,8 +3,8 @@
 // caller's words, and a list of all that was done, in order. For tests only; it knows nothing about how Linux behaves.
 
 import { type Answer, HandMadeChild, HandMadeHost } from "../stop/hand-made-host.fixture.ts";
-import { type Child, EAGAIN, EEXIST, ENOENT, type Errno, type Handle, isErrno } from "../stop/kernel.ts";
-import type { Foreground, Ground, HandBack, HandedBack, PathStat } from "./ground.ts";
+import { type Child, EAGAIN, EEXIST, EINVAL, ENOENT, type Errno, type Handle, isErrno } from "../stop/kernel.ts";
+import type { Binding, Foreground, Ground, HandBack, HandedBack, PathStat } from "./ground.ts";
 import { encodeUtf8 } from "./records.ts";
 
 /** A handback in which this became of it. */
@@ -30,11 +30,18 @@ export class HandMadeGround extends HandMadeHost implements Ground {
   handBackAnswer: (request: HandBack) => HandedBack | Errno = () => handedBack();
   /** Locks that another process has. */
   readonly lockedByOthers = new Set<string>();
+  /** What is mounted, by place. */
+  readonly mounted = new Map<string, Binding>();
+  /** What a descriptor is; "other" where nothing is said. */
+  readonly descriptorKinds = new Map<0 | 1 | 2, ReturnType<Ground["descriptorKind"]>>();
+  /** What mounting says; 0 where nothing is said. */
+  bindAnswer: (binding: Binding) => Errno = () => 0;
   /** Signals to this process, and when they come. */
   signalsToCome: { signal: number; atMs: number }[] = [];
 
   /** What was done, in order: `umask 22`, `create PATH`, `append PATH`, `replace PATH`, `remove PATH`, `makeDirectory
-   * PATH`, `write PATH`, `signal PID SIGNAL`, `run COMMAND LINE` (every program), `handBack PATH`, `lock PATH`. */
+   * PATH`, `write PATH`, `signal PID SIGNAL`, `run COMMAND LINE` (every program), `handBack PATH`, `lock PATH`, `rename PATH PATH`,
+   * `bind PATH PLACE`, `unbind PLACE` (where something was mounted). */
   readonly acts: string[] = [];
   /** Every program that was executed, its arguments apart. */
   readonly executed: string[][] = [];
@@ -146,6 +153,34 @@ export class HandMadeGround extends HandMadeHost implements Ground {
     this.executed.push(argv);
     this.acts.push(`run ${argv.join(" ")}`);
     this.commandLines.push(argv.join(" "));
+  }
+
+  rename(from: string, to: string): Errno {
+    this.acts.push(`rename ${from} ${to}`);
+    const refused = currently(this.writeAnswers.get(to)) ?? 0;
+    const text = this.files.get(from);
+    if (refused !== 0 || text === undefined) return refused !== 0 ? refused : ENOENT;
+    this.files.set(to, text);
+    this.files.delete(from);
+    this.pathStats.delete(from);
+    return 0;
+  }
+
+  descriptorKind(descriptor: 0 | 1 | 2): ReturnType<Ground["descriptorKind"]> {
+    return this.descriptorKinds.get(descriptor) ?? "other";
+  }
+
+  bindDirectory(binding: Binding): Errno {
+    this.acts.push(`bind ${binding.path} ${binding.place}`);
+    const errno = this.bindAnswer(binding);
+    if (errno === 0) this.mounted.set(binding.place, binding);
+    return errno;
+  }
+
+  unbindDirectory(place: string): Errno {
+    if (!this.mounted.delete(place)) return this.pathStats.has(place) ? EINVAL : ENOENT;
+    this.acts.push(`unbind ${place}`);
+    return 0;
   }
 
   openPipe(): { reads: Handle; writes: Handle } | Errno {

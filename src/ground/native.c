@@ -6,11 +6,14 @@
 #include "quickjs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,6 +67,72 @@ static JSValue native_realpath(JSContext *ctx, JSValueConst self, int count, JSV
   JSValue text = path_as_text(ctx, realpath(path, real));
   JS_FreeCString(ctx, path);
   return text;
+}
+
+// kindOf(fd): 2 where the descriptor only names a file (O_PATH), 1 where it is a directory, else 0. Both let whoever gets
+// them open what stands below, or the file itself, in the mount namespace that they come from.
+static JSValue native_kind_of(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  struct stat stat;
+  int32_t fd;
+  (void)self;
+  (void)count;
+  if (JS_ToInt32(ctx, &fd, words[0])) return JS_EXCEPTION;
+  int flags = fcntl(fd, F_GETFL);
+  if (flags < 0) return JS_NewInt32(ctx, -errno);
+  if ((flags & O_PATH) != 0) return JS_NewInt32(ctx, 2);
+  if (fstat(fd, &stat) != 0) return JS_NewInt32(ctx, -errno);
+  return JS_NewInt32(ctx, S_ISDIR(stat.st_mode) ? 1 : 0);
+}
+
+// The very directory that is meant, as a descriptor; -errno where the path leads to another one or through a last link.
+static int open_directory(const char *path, double device, double inode, double uid) {
+  struct stat stat;
+  int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -errno;
+  int error = fstat(fd, &stat) != 0 ? errno : 0;
+  int is_same = (double)stat.st_dev == device && (double)stat.st_ino == inode && (double)stat.st_uid == uid;
+  if (error == 0 && !is_same) error = ESTALE;
+  if (error == 0) return fd;
+  close(fd);
+  return -error;
+}
+
+// bindDirectory(path, device, inode, uid, place): 0 or -errno. What is mounted is the descriptor that was compared, alone,
+// without what is mounted below it. Private: or the end of this mount would be the end of the host's own ones below it.
+static JSValue native_bind_directory(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  double numbers[3];
+  char source[64];
+  (void)self;
+  (void)count;
+  for (int index = 0; index < 3; index++)
+    if (JS_ToFloat64(ctx, &numbers[index], words[1 + index])) return JS_EXCEPTION;
+  const char *path = JS_ToCString(ctx, words[0]), *place = JS_ToCString(ctx, words[4]);
+  if (path == NULL || place == NULL) return JS_EXCEPTION;
+  int fd = open_directory(path, numbers[0], numbers[1], numbers[2]);
+  int error = fd < 0 ? -fd : 0;
+  if (error == 0) {
+    snprintf(source, sizeof source, "/proc/self/fd/%d", fd);
+    if (mount(source, place, NULL, MS_BIND, NULL) != 0) error = errno;
+    if (error == 0 && mount(NULL, place, NULL, MS_PRIVATE, NULL) != 0) {
+      error = errno;
+      umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW);
+    }
+    close(fd);
+  }
+  JS_FreeCString(ctx, path);
+  JS_FreeCString(ctx, place);
+  return JS_NewInt32(ctx, -error);
+}
+
+// unbindDirectory(place): 0 or -errno; -EINVAL where nothing is mounted there.
+static JSValue native_unbind_directory(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  (void)self;
+  (void)count;
+  const char *place = JS_ToCString(ctx, words[0]);
+  if (place == NULL) return JS_EXCEPTION;
+  int error = umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW) != 0 ? errno : 0;
+  JS_FreeCString(ctx, place);
+  return JS_NewInt32(ctx, -error);
 }
 
 // Whoever waits for a walk must be able to end it, and no handler of QuickJS runs in it. What is ignored stays ignored.
@@ -123,7 +192,9 @@ static JSValue native_hand_back(JSContext *ctx, JSValueConst self, int count, JS
 static const JSCFunctionListEntry functions[] = {
     JS_CFUNC_DEF("umask", 1, native_umask),       JS_CFUNC_DEF("flock", 1, native_flock),
     JS_CFUNC_DEF("getcwd", 0, native_getcwd),     JS_CFUNC_DEF("realpath", 1, native_realpath),
-    JS_CFUNC_DEF("handBack", 7, native_hand_back),
+    JS_CFUNC_DEF("handBack", 7, native_hand_back), JS_CFUNC_DEF("kindOf", 1, native_kind_of),
+    JS_CFUNC_DEF("bindDirectory", 5, native_bind_directory),
+    JS_CFUNC_DEF("unbindDirectory", 1, native_unbind_directory),
 };
 
 static int add_functions(JSContext *ctx, JSModuleDef *module) {

@@ -10,6 +10,12 @@ declare module "native" {
   export function getcwd(): string | number;
   /** `realpath(3)`; -EILSEQ where the answer is no UTF-8. */
   export function realpath(path: string): string | number;
+  /** 0; 1 for a directory; 2 for what only names a file (O_PATH). */
+  export function kindOf(fd: number): number;
+  /** `mount(2)`, MS_BIND of that very directory alone, private; -ESTALE where it is another one. */
+  export function bindDirectory(path: string, device: number, inode: number, uid: number, place: string): number;
+  /** `umount2(2)`, lazily; -EINVAL where nothing is mounted. */
+  export function unbindDirectory(place: string): number;
   /** `hand_back` of hand-back.c: paths of failures are bytes, relative to the directory, cut off after 1,000. */
   export function handBack(
     path: string,

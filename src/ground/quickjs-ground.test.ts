@@ -11,12 +11,24 @@ const kernel = {
   directory: "/home/olga/work" as string | number,
   real: "/srv/project" as string | number,
   flock: 0,
+  kinds: [0, 1, 2] as number[],
+  bound: 0,
   handedBack: -116 as unknown,
   asked: [] as unknown[],
   masks: [] as number[],
 };
 
-vi.mock("os", async () => ({ ...(await import("../stop/hand-made-os.fixture.ts")).os }));
+vi.mock("os", async () => ({
+  ...(await import("../stop/hand-made-os.fixture.ts")).os,
+  remove: (path: string) => {
+    kernel.asked.push(path);
+    return 0;
+  },
+  rename: (...paths: string[]) => {
+    kernel.asked.push(paths);
+    return -17;
+  },
+}));
 vi.mock("std", () => ({ getenv: () => undefined, strerror: (errno: number) => `error ${errno}` }));
 vi.mock("pidfd", () => ({}));
 vi.mock("native", () => ({
@@ -24,6 +36,12 @@ vi.mock("native", () => ({
   realpath: () => kernel.real,
   flock: () => kernel.flock,
   umask: (mask: number) => kernel.masks.push(mask),
+  kindOf: (fd: number) => kernel.kinds[fd],
+  bindDirectory: (...words: unknown[]) => {
+    kernel.asked.push(words);
+    return kernel.bound;
+  },
+  unbindDirectory: () => kernel.bound,
   handBack: (...words: unknown[]) => {
     kernel.asked.push(words);
     return kernel.handedBack;
@@ -191,6 +209,46 @@ describe("what belongs to the stop alone", () => {
     expect(ground.startRecorder()).toBe(95);
     expect(await ground.discardTyped()).toBe(false);
     expect(world.executed).toEqual([]);
+  });
+});
+
+describe("a record", () => {
+  test("that could not be written whole leaves nothing beside the one that stands", () => {
+    const ground = groundOf();
+    const beside = `/var/lib/x.json.${ground.pid}.new`;
+    expect(ground.replaceFile("/var/lib/x.json", "{}", 0o644)).toBe(2);
+    expect(kernel.asked).toEqual([beside, beside]);
+  });
+
+  test("is moved by its name alone, and an errno is an errno", () => {
+    expect(groundOf().rename("/a", "/b")).toBe(17);
+    expect(kernel.asked).toEqual([["/a", "/b"]]);
+  });
+});
+
+describe("a descriptor", () => {
+  test.each([
+    [0, "other"],
+    [1, "directory"],
+    [2, "name"],
+    [3, "name"],
+    [-9, 9],
+  ])("of kind %j is %j: what is not known counts as a way out", (kind, expected) => {
+    kernel.kinds = [kind, 0, 0];
+    expect(groundOf().descriptorKind(0)).toBe(expected);
+    expect(groundOf().descriptorKind(1)).toBe("other");
+  });
+});
+
+describe("a directory at another place", () => {
+  test("is asked for by what it must be, and an errno is an errno", () => {
+    const binding = { path: "/home/olga/p", device: 1, inode: 2, uid: 1001, place: "/run/x" };
+    kernel.bound = 0;
+    expect(groundOf().bindDirectory(binding) === 0).toBe(true);
+    kernel.bound = -116;
+    expect(groundOf().bindDirectory(binding)).toBe(116);
+    expect(groundOf().unbindDirectory("/run/x")).toBe(116);
+    expect(kernel.asked[0]).toEqual(["/home/olga/p", 1, 2, 1001, "/run/x"]);
   });
 });
 

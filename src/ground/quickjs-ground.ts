@@ -21,7 +21,7 @@ import {
 import { limits } from "../stop/limits.ts";
 import { printable } from "../stop/printable.ts";
 import { QuickjsHost } from "../stop/quickjs-kernel.ts";
-import type { Foreground, Ground, HandBack, HandedBack, PathStat } from "./ground.ts";
+import type { Binding, Foreground, Ground, HandBack, HandedBack, PathStat } from "./ground.ts";
 import { encodeUtf8 } from "./records.ts";
 
 /** The way back up to a directory is gone. */
@@ -117,6 +117,30 @@ export class QuickjsGround extends QuickjsHost implements Ground {
       stderr: descriptors[2]?.fd ?? 2,
     });
     return pid === undefined ? EAGAIN : new ForegroundChild(pid);
+  }
+
+  /** A disk that is full, or a caller's limit, leaves nothing of what could not be written whole. */
+  override replaceFile(path: string, text: string, mode: number): Errno {
+    const errno = super.replaceFile(path, text, mode);
+    if (errno !== 0) os.remove(`${path}.${this.pid}.new`);
+    return errno;
+  }
+
+  rename(from: string, to: string): Errno {
+    return -os.rename(from, to);
+  }
+
+  descriptorKind(descriptor: 0 | 1 | 2): "directory" | "name" | "other" | Errno {
+    const kind = native.kindOf(descriptor);
+    return kind < 0 ? -kind : ((["other", "directory", "name"] as const)[kind] ?? "name");
+  }
+
+  bindDirectory({ path, device, inode, uid, place }: Binding): Errno {
+    return -native.bindDirectory(path, device, inode, uid, place);
+  }
+
+  unbindDirectory(place: string): Errno {
+    return -native.unbindDirectory(place);
   }
 
   openPipe(): { reads: Handle; writes: Handle } | Errno {

@@ -6,6 +6,7 @@ import { handedBack } from "../ground/hand-made-ground.fixture.ts";
 import { ENOENT } from "../stop/kernel.ts";
 import { afterSession } from "./ended.ts";
 import { events, HandMadeSession, project, uid, unit } from "./hand-made-session.fixture.ts";
+import { lockPath } from "./handback-lock.ts";
 import { ownMark, readSessions, waitingPath } from "./session-records.ts";
 import { readWord } from "./word.ts";
 
@@ -87,12 +88,10 @@ describe("a session that ended by itself", () => {
       ground.recorded(other(2, { project: "/srv/other" }));
       ground.recorded(other(3, { inode: 1 }));
       ground.recorded(other(4, { since: "2027" }));
-      ground.recorded(other(5));
-      ground.files.set(events.replace(unit, "ai-tools-shell-5.service"), "populated 1\n");
     });
     expect(ground.handBacks[0]?.withGit).toBe(true);
     const left = readSessions(ground).sessions.map((session) => session.unit);
-    expect(left.sort()).toEqual([2, 3, 4, 5].map((number) => `ai-tools-shell-${number}.service`));
+    expect(left.sort()).toEqual([2, 3, 4].map((number) => `ai-tools-shell-${number}.service`));
   });
 
   test("takes none with it when .git was left", async () => {
@@ -212,19 +211,141 @@ test("the failed unit is reset when everything is told, and not before", async (
   const { ground } = await endOf(fine);
   const reset = ground.acts.indexOf(`run /usr/bin/systemctl reset-failed ${unit}`);
   expect(reset).toBeGreaterThan(ground.acts.lastIndexOf(`replace ${waitingPath(unit)}`));
-  expect(ground.acts).toContain(`remove /run/ai-tools/projects/${unit}`);
 });
 
-test.each([[[]], [["ai-tools-shell-1.service"]], [["ai-tools-shell-1", "more"]], [["../x-1"]], [["cron"]]])(
-  "%j is no session",
-  async (words) => {
-    const { ground, code } = await endOf(fine, (ground) => {
-      ground.words = words;
+test("where the project was mounted is taken away in a step of its own, which does nothing else", async () => {
+  const place = `/run/ai-tools/projects/${unit}`;
+  const { ground, code } = await endOf(fine, (ground) => {
+    ground.words = ["place", unit.replace(".service", "")];
+    ground.existing(place);
+    ground.mounted.set(place, { path: project, device: 8, inode: 72, uid: 1001, place });
+  });
+  expect(code).toBe(0);
+  expect(ground.acts).toEqual([`unbind ${place}`, `remove ${place}`]);
+});
+
+describe("while another session of the project runs", () => {
+  const other = "ai-tools-shell-9.service";
+  const runs = (ground: HandMadeSession, name = other) => ground.files.set(events.replace(unit, name), "populated 1\n");
+
+  test("a clean end hands nothing back: its record waits, and its launcher is told for whom", async () => {
+    const { ground, code, word, record } = await endOf(fine, (ground) => {
+      ground.recorded({ unit: other });
+      runs(ground);
     });
-    expect(code).toBe(2);
-    expect(ground.acts).toEqual([]);
-  },
-);
+    expect(code).toBe(0);
+    expect(ground.handBacks).toEqual([]);
+    expect(record?.ended).toMatchObject({ clean: true });
+    expect(word).toMatchObject({ clean: true, waitsFor: other });
+  });
+
+  test.each([
+    ["of another project", { project: "/srv/other" }],
+    ["of another directory at that path", { inode: 1 }],
+    ["that has ended already", { ended: { at: "t", how: "ended with 0", clean: true } }],
+  ])("%s it hands back", async (_name, changes) => {
+    const { ground } = await endOf(fine, (ground) => {
+      ground.recorded({ unit: other, ...changes });
+      runs(ground);
+    });
+    expect(ground.handBacks).toHaveLength(1);
+  });
+
+  test("the last clean one hands back for those that waited, with .git where one of them was told to, and forgets them", async () => {
+    const clean = { at: "t", how: "ended with 0", clean: true };
+    const { ground } = await endOf(fine, (ground) => {
+      ground.recorded({ unit: other, ended: clean, since: "2026-01-03", withGit: true });
+      ground.recorded({ unit: "ai-tools-shell-8.service", ended: clean, since: "2026-01-04" });
+      ground.recorded({ unit: "ai-tools-shell-7.service", since: "2026-01-01" });
+      ground.recorded({ unit: "ai-tools-shell-6.service", since: "2026-01-05" });
+    });
+    expect(ground.handBacks).toMatchObject([{ withGit: true }]);
+    expect(readSessions(ground).sessions.map((session) => session.unit)).toEqual(["ai-tools-shell-6.service"]);
+  });
+
+  test("nothing is handed back for any of them when the last one is killed", async () => {
+    const { ground } = await endOf(ending("signal", "killed", "KILL"), (ground) => {
+      ground.recorded({ unit: other, ended: { at: "t", how: "ended with 0", clean: true } });
+    });
+    expect(ground.handBacks).toEqual([]);
+    expect(readSessions(ground).sessions).toHaveLength(2);
+  });
+
+  test("one that is only being started is waited for: it may never run", async () => {
+    const { ground } = await endOf(fine, (ground) => {
+      ground.recorded({ unit: other });
+      ground.launcher(700);
+      ground.files.set(waitingPath(other), () => (ground.clockMs < 1_001_000 ? "launcher 700 1700\n" : ENOENT));
+    });
+    expect(ground.handBacks).toHaveLength(1);
+  });
+
+  test("that begins between the look and the lock, it is left to that one", async () => {
+    const { ground, word } = await endOf(fine, (ground) => {
+      const lock = ground.lock.bind(ground);
+      ground.lock = (path) => {
+        ground.recorded({ unit: other });
+        runs(ground);
+        return lock(path);
+      };
+    });
+    expect(ground.handBacks).toEqual([]);
+    expect(word?.waitsFor).toBe(other);
+    expect(ground.lock(lockPath(ground.claim))).toBeTypeOf("object");
+  });
+
+  test("none begins while it hands back: it has the lock", async () => {
+    const { ground } = await endOf(fine, (ground) => {
+      ground.handBackAnswer = () => {
+        expect(ground.lock(lockPath(ground.claim))).toBe(11);
+        return handedBack();
+      };
+    });
+    expect(ground.handBacks).toHaveLength(1);
+    expect(ground.lock(lockPath(ground.claim))).toBeTypeOf("object");
+  });
+
+  test("an older record of the same unit is none that runs", async () => {
+    const { ground } = await endOf(fine, (ground) => {
+      const file = `/var/lib/ai-tools/sessions/${unit.replace(".service", ".service.2.json")}`;
+      ground.files.set(file, JSON.stringify(ground.sessionRecord({ since: "2025" })));
+    });
+    expect(ground.handBacks).toHaveLength(1);
+  });
+});
+
+test("a session that a stop ends while another one's files are handed back keeps its record", async () => {
+  const late = "ai-tools-shell-9.service";
+  const { ground } = await endOf(fine, (ground) => {
+    ground.recorded({ withGit: true });
+    ground.recorded({ unit: "ai-tools-shell-1.service", since: "2026-01-01" });
+    ground.handBackAnswer = () => {
+      // It began and ended since, older by the clock; and another one has got the name of the one that was over.
+      ground.recorded({ unit: late, since: "2026-01-01", ended: { at: "t", how: "killed", clean: false } });
+      ground.recorded({ unit: "ai-tools-shell-1.service", since: "2026-01-01T01:00:00.000Z" });
+      return handedBack();
+    };
+  });
+  const left = readSessions(ground).sessions.map((session) => session.unit);
+  expect(left.sort()).toEqual(["ai-tools-shell-1.service", late]);
+});
+
+test.each([
+  [[]],
+  [["place"]],
+  [["place", "../x-1"]],
+  [["place", "ai-tools-shell-1", "more"]],
+  [["ai-tools-shell-1.service"]],
+  [["ai-tools-shell-1", "more"]],
+  [["../x-1"]],
+  [["cron"]],
+])("%j is no session", async (words) => {
+  const { ground, code } = await endOf(fine, (ground) => {
+    ground.words = words;
+  });
+  expect(code).toBe(2);
+  expect(ground.acts).toEqual([]);
+});
 
 test("nobody but root is served", async () => {
   const { ground, code } = await endOf(fine, (ground) => {

@@ -12,19 +12,21 @@ import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import { decimal } from "../stop/proc-files.ts";
 import { runProgram } from "../stop/programs.ts";
+import { lockProject, unlockProject } from "./handback-lock.ts";
 import { limits, programs } from "./places.ts";
+import { releasePlace } from "./project-place.ts";
 import {
-  isRunning,
+  isAtWork,
+  isLauncherAtWork,
+  isSameProject,
   isUnitAlive,
   markEnded,
   readSession,
   readSessions,
   removeSession,
   type StoredSession,
-  sessionsOf,
   unitForm,
 } from "./session-records.ts";
-import { linkPath } from "./session-unit.ts";
 import { leaveWord, type Word } from "./word.ts";
 
 /** Names of signals as systemd gives them, by number (signal(7)). */
@@ -38,21 +40,27 @@ const unknownCode = 125;
 
 /** Does what a session's end asks for; 0 when all of it is done, 1 when something is left to do, 2 for wrong words. */
 export async function afterSession(ground: Ground): Promise<number> {
-  const [name = "", more] = ground.words;
+  const isForPlace = ground.words[0] === "place";
+  const [name = "", more] = isForPlace ? ground.words.slice(1) : ground.words;
   const unit = `${name}.service`;
   if (more !== undefined || !unitForm.test(unit) || !ground.isRoot()) {
     ground.print("err", "ai-tools-ended is started by systemd, as root, with the name of a session's unit\n");
     return 2;
+  }
+  if (isForPlace) {
+    // A step of its own, in PID 1's mount namespace and with the right to unmount: the handback needs neither.
+    releasePlace(ground, unit);
+    return 0;
   }
   const identity = findIdentity(ground);
   const left = typeof identity === "string" ? identity : await whatIsLeft(ground, unit, identity.uid);
   const session = readSession(ground, unit);
   const word = judge(ground, typeof session === "object" ? session : undefined, left);
   leaveWord(ground, unit, word);
-  const after = conclude(ground, session, word, typeof identity === "string" ? undefined : identity.uid);
-  leaveWord(ground, unit, { ...word, after: after.said });
-  ground.remove(linkPath(unit));
-  ground.print("err", `${unit} ${word.how}; ${describe(after.said)}\n`);
+  const after = await conclude(ground, session, word, typeof identity === "string" ? undefined : identity.uid);
+  const { said, waitsFor } = after;
+  leaveWord(ground, unit, waitsFor === undefined ? { ...word, after: said } : { ...word, after: said, waitsFor });
+  ground.print("err", `${unit} ${word.how}; ${describe(said)}\n`);
   // Only now: until there is word, the failed unit is what tells the launcher that there was a session at all.
   const reset = [programs.systemctl, "reset-failed", unit];
   await runProgram(ground, reset, ground.nowMs() + limits.systemctlMs);
@@ -111,14 +119,15 @@ function numberOf(name: string): number | undefined {
 interface After {
   said: HandedBack | string;
   isDone: boolean;
+  waitsFor?: string;
 }
 
-function conclude(
+async function conclude(
   ground: Ground,
   session: StoredSession | undefined | string,
   word: Word,
   uid: number | undefined,
-): After {
+): Promise<After> {
   if (session === undefined) return { said: "there is no record of it", isDone: false };
   if (typeof session === "string") return { said: session, isDone: false };
   const at = new Date(ground.wallClockMs()).toISOString();
@@ -126,21 +135,66 @@ function conclude(
   const errno = markEnded(ground, session, { at, how: word.how, clean: word.clean });
   if (!word.clean) return { said: "it did not end by itself", isDone: errno === 0 && uid !== undefined };
   if (uid === undefined) return { said: "whose files these are cannot be told", isDone: false };
-  const { project: path, device, inode, operator, withGit } = session;
+  // Behind the mark, so that of two which end at once the later one sees the other's.
+  const seen = await lookAround(ground, session, uid, limits.betweenMs);
+  if (seen.other !== undefined) return leaveTo(seen.other, errno === 0);
+  const lock = await lockProject(ground, session, limits.handBackMs);
+  const { other, earlier } = await lookAround(ground, session, uid, 0);
+  const after = other === undefined ? handBackAll(ground, session, earlier, uid) : leaveTo(other, errno === 0);
+  unlockProject(ground, lock);
+  return after;
+}
+
+/** The last session of the project that ends by itself hands back what this one wrote. */
+function leaveTo({ unit }: StoredSession, isDone: boolean): After {
+  return { said: `${unit} still runs in its project: the last one does it`, isDone, waitsFor: unit };
+}
+
+/** The files of the account in the project, for all sessions whose records are over: only those are removed. */
+function handBackAll(ground: Ground, session: StoredSession, earlier: StoredSession[], uid: number): After {
+  const { project: path, device, inode, operator } = session;
+  const waiting = earlier.filter(({ ended }) => ended?.clean === true);
+  // Their operators were told of the unclean ones before them.
+  const told = [session, ...waiting].filter((each) => each.withGit);
+  const withGit = told.length > 0;
   const handedBack = ground.handBack({ path, device, inode, from: uid, uid: operator.uid, gid: operator.gid, withGit });
   if (isErrno(handedBack))
     return { said: `${shownPath(path)} is not there or is another directory (errno ${handedBack})`, isDone: false };
   if (handedBack.failed > 0) return { said: handedBack, isDone: false };
-  removeSession(ground, session);
-  if (withGit) removeEarlier(ground, session, uid);
+  const isToldOf = (each: StoredSession) => told.some(({ since }) => each.since < since);
+  forget(ground, [session, ...waiting, ...earlier.filter(isToldOf)]);
   return { said: handedBack, isDone: true };
 }
 
-/** What earlier sessions of this project left is handed back as well, .git included. */
-function removeEarlier(ground: Ground, session: StoredSession, uid: number): void {
-  for (const earlier of sessionsOf(readSessions(ground).sessions, session.project)) {
-    const isSame = earlier.device === session.device && earlier.inode === session.inode;
-    if (isSame && earlier.since < session.since && !isRunning(ground, earlier, uid)) removeSession(ground, earlier);
+/**
+ * The other sessions of the project: one that is at work, or else those that are over by now, before anything is handed
+ * back; whoever ends during that left files behind it. One that is only being started or ended is waited for a while.
+ */
+async function lookAround(
+  ground: Ground,
+  session: StoredSession,
+  uid: number,
+  limitMs: number,
+): Promise<{ other: StoredSession | undefined; earlier: StoredSession[] }> {
+  const deadlineMs = ground.nowMs() + limitMs;
+  for (;;) {
+    const all = readSessions(ground).sessions.filter((each) => isSameProject(each, session));
+    // What another record of this very unit says of a living process is of this one's launcher.
+    const atWork = all.filter((each) => each.unit !== session.unit && isAtWork(ground, each, uid));
+    const earlier = all.filter((each) => each.file !== session.file && !atWork.includes(each));
+    const between = atWork.filter(({ unit }) => isLauncherAtWork(ground, unit) && !isUnitAlive(ground, unit, uid));
+    if (between.length === 0 || between.length < atWork.length || ground.nowMs() >= deadlineMs)
+      return { other: atWork[0], earlier };
+    await ground.sleep(limits.slowPollMs);
+  }
+}
+
+/** Nothing of them is left to do. A record that another session has written since under the same name stays. */
+function forget(ground: Ground, over: readonly StoredSession[]): void {
+  const { sessions } = readSessions(ground);
+  for (const { file, since } of over) {
+    const same = sessions.find((each) => each.file === file && each.since === since);
+    if (same !== undefined) removeSession(ground, same);
   }
 }
 

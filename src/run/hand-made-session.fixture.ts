@@ -60,6 +60,7 @@ export class HandMadeSession extends HandMadeGround {
     this.files.set("/proc/loadavg", "0 0 0 1/100 400\n");
     this.files.set("/proc/sys/kernel/random/boot_id", `${boot}\n`);
     this.links.set("/proc/self", String(this.pid));
+    for (const process of ["self", "1"]) this.links.set(`/proc/${process}/ns/mnt`, "mnt:[1]");
     this.launcher(this.pid);
     this.olga = this.person("olga", 1001);
     this.calledBy(this.olga);

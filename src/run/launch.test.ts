@@ -60,6 +60,29 @@ describe("an operator in a project of theirs", () => {
   });
 });
 
+test("a session that left its handback to others that run is none to be told of, and is one when they are over", () => {
+  const clean = { at: "t", how: "ended with 0", clean: true };
+  const launch = (answer: string) =>
+    check((ground) => {
+      ground.recorded({ unit: "ai-tools-shell-1.service", ended: clean });
+      ground.recorded({ unit: "ai-tools-shell-2.service", ended: { ...clean, clean: false } });
+      ground.recorded({ unit: "ai-tools-shell-3.service" });
+      ground.files.set(events.replace(unit, "ai-tools-shell-3.service"), answer);
+    }) as Launch;
+  const units = ({ unclean }: Launch) => unclean.map((session) => session.unit).sort();
+  expect(units(launch("populated 1\n"))).toEqual(["ai-tools-shell-2.service"]);
+  expect(units(launch("populated 0\n"))).toEqual([1, 2, 3].map((number) => `ai-tools-shell-${number}.service`));
+});
+
+test.each([
+  [0, "directory", "standard input is a directory"],
+  [1, "directory", "standard output is a directory"],
+  [2, "name", "standard error is opened only as a name"],
+  [0, "name", "standard input is opened only as a name"],
+] as const)("descriptor %i that is a %s is a way around what a session may see", (descriptor, kind, sentence) => {
+  expect(check((ground) => void ground.descriptorKinds.set(descriptor, kind))).toContain(sentence);
+});
+
 describe("nobody may", () => {
   test.each<[string, (ground: HandMadeSession) => void, string]>([
     [
@@ -163,7 +186,7 @@ describe("nobody may", () => {
     [
       "where records cannot be read",
       (ground) => void ground.files.set(`${sessionDirectory}/x.json`, "{"),
-      "which sessions there were",
+      `as root: rm ${sessionDirectory}/x.json`,
     ],
     ["under a name that runs", (ground) => void ground.files.set(events, "populated 1\n"), "runs already"],
   ])("%s", (_name, change, sentence) => {

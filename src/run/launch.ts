@@ -18,6 +18,7 @@ import {
   currentBoot,
   isRunning,
   isUnitAlive,
+  isWaitingForOthers,
   readSession,
   readSessions,
   type StoredSession,
@@ -52,6 +53,8 @@ export function checkLaunch(ground: Ground): Launch | string {
   const words = parseWords(ground);
   if (typeof words === "string") return words;
   if (!ground.isRoot()) return "this helper is for root: ai-tools --run starts it through sudo";
+  const wayOut = findWayOut(ground);
+  if (wayOut !== undefined) return wayOut;
   const operator = operatorOf(ground);
   if (typeof operator === "string") return operator;
   const account = findAccount(ground);
@@ -86,6 +89,22 @@ function parseWords(ground: Ground): { entryPoint: string; arguments: string[] }
   if (separator !== undefined && separator !== "--")
     return `arguments of the session come behind "--", not "${printable(separator, 40)}"; ${usage}`;
   return { entryPoint, arguments: rest };
+}
+
+/** What is handed to the session as its input or output must not be a way around what it may see. */
+function findWayOut(ground: Ground): string | undefined {
+  for (const [descriptor, name] of [
+    [0, "input"],
+    [1, "output"],
+    [2, "error"],
+  ] as const) {
+    const kind = ground.descriptorKind(descriptor);
+    if (kind === "directory" || kind === "name") {
+      const what = kind === "directory" ? "a directory" : "opened only as a name (O_PATH)";
+      return `standard ${name} is ${what}, through which a session would reach files that it must not see`;
+    }
+  }
+  return undefined;
 }
 
 function findAccount(ground: Ground): { uid: number; slice: Slice } | string {
@@ -138,8 +157,10 @@ function findEarlier(ground: Ground, claim: Claim, uid: number): StoredSession[]
   const { sessions, problems } = readSessions(ground);
   const [problem] = problems;
   // It could be one of this project, whose files would stay the account's without anybody being told.
-  if (problem !== undefined) return `which sessions there were cannot be told: ${printable(problem)}`;
-  return sessionsOf(sessions, claim.path).filter((session) => !isRunning(ground, session, uid));
+  if (problem !== undefined) return `which sessions there were cannot be told: ${printable(problem, 400)}`;
+  const isLeft = (session: StoredSession) =>
+    !isRunning(ground, session, uid) && !isWaitingForOthers(ground, session, sessions, uid);
+  return sessionsOf(sessions, claim.path).filter(isLeft);
 }
 
 /** A launcher of an earlier session with this number is gone, and its session still runs. */

@@ -2,9 +2,9 @@
 // Paths and limits of a session's life beside the records of src/ground: where what the launcher needs stands, and how
 // long each wait may take.
 
-/** Links to projects whose path systemd's own files cannot hold, one for each session by its unit's name. Of this boot. */
-export const projectLinks = "/run/ai-tools/projects";
-/** Where such a project is seen inside its session. */
+/** Where a project is mounted for PID 1 to bring it into a session, by the unit's name. Nobody but root can enter it. */
+export const projectPlaces = "/run/ai-tools/projects";
+/** Where a project is seen inside its session whose path systemd's own files cannot hold. */
 export const projectInside = "/home/ai-tools-project";
 /** Its size is the number of stops since boot (src/stop/announcement.ts); a session's first step reads it as well. */
 export const stopCounter = "/run/ai-tools/stop/count";
@@ -18,7 +18,6 @@ export const programs = {
   shell: "/bin/sh",
   cat: "/usr/bin/cat",
   test: "/usr/bin/test",
-  link: "/usr/bin/ln",
 } as const;
 
 /** Every wait of the launcher and of `ai-tools-ended`, with its reason. */
@@ -44,6 +43,10 @@ export const limits = {
   silentMs: 2_000,
   /** What the session wrote last has still to get from a pipe to the terminal. */
   drainMs: 2_000,
+  /** A session of the same project that is only being started or ended, before it counts as one that runs. */
+  betweenMs: 10_000,
+  /** A session that is to begin waits for a handback in its project. */
+  beforeStartMs: 60_000,
   /** The unit's last processes, when PID 1 says that it has ended. */
   emptyMs: 15_000,
   /** Handing over what was said. */

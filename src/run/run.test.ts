@@ -8,6 +8,7 @@ import { holdPath } from "../ground/places.ts";
 import { statusText } from "../stop/hand-made-processes.fixture.ts";
 import { SIGHUP, SIGINT, SIGKILL, SIGTERM } from "../stop/kernel.ts";
 import { events, HandMadeSession, project, type Script, unit, word } from "./hand-made-session.fixture.ts";
+import { lockPath } from "./handback-lock.ts";
 import { limits } from "./places.ts";
 import { notRun, run } from "./run.ts";
 import { readSessions, waitingPath } from "./session-records.ts";
@@ -264,6 +265,11 @@ describe("nothing is started, and no record is left, where", () => {
       "errno 11",
     ],
     [
+      "an earlier session's handback is at work all the time",
+      (ground) => void ground.lockedByOthers.add(lockPath(ground.claim)),
+      "is still being handed back",
+    ],
+    [
       "the claim ends meanwhile",
       (ground) => {
         const sleepless = ground.program;
@@ -460,18 +466,13 @@ describe("a terminal that is lost", () => {
   });
 });
 
-test("a project whose path systemd's files cannot hold is linked to, and the link goes with a start that fails", async () => {
-  const odd = "/home/olga/a\nb";
-  const { ground } = await runOn((ground) => {
-    ground.existing(odd, { uid: 1001, gid: 1001, device: 8, inode: 73 });
-    ground.claimed(odd);
-    ground.directory = odd;
-    ground.script = { returns: 30, code: 1 };
-  });
-  const link = `/run/ai-tools/projects/${unit}`;
-  expect(ground.executed).toContainEqual(["/usr/bin/ln", "-sT", "--", odd, link]);
-  expect(ground.started()).toContain(`BindPaths=${link}:/home/ai-tools-project`);
-  expect(ground.acts.filter((act) => act === `remove ${link}`)).toHaveLength(2);
+test("a session that left its handback to another one says to which, and not that nothing was handed back", async () => {
+  const waiting = word({ after: "the last one does it", waitsFor: "ai-tools-shell-9.service" });
+  const { code, said } = await runOn(scripted({ begins: 20, ends: 100, code: 0, word: waiting }));
+  expect(code).toBe(0);
+  expect(said).toContain("session ai-tools-shell-9.service of this project still runs");
+  expect(said).toContain(`ai-tools --reclaim ${project}`);
+  expect(said).not.toContain("nothing was handed back");
 });
 
 test.each([

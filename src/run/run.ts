@@ -3,7 +3,7 @@
 // the look at the gate and the start, either the session runs and every stop finds it, or it is ended here, or its own
 // first step ends it (session-unit.ts).
 
-import { pastedPath, shownPath } from "../claim/paths.ts";
+import { pastedPath } from "../claim/paths.ts";
 import type { Ground } from "../ground/ground.ts";
 import { sessionDirectory } from "../ground/places.ts";
 import { encodeUtf8, type SessionRecord } from "../ground/records.ts";
@@ -11,10 +11,12 @@ import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import { decimal } from "../stop/proc-files.ts";
 import { runProgram } from "../stop/programs.ts";
+import { lockProject, unlockProject } from "./handback-lock.ts";
 import { checkLaunch, type Launch, whyUnclaimed } from "./launch.ts";
-import { limits, programs, projectLinks, recordedNumbers } from "./places.ts";
+import { limits, programs, recordedNumbers } from "./places.ts";
+import { bringIn, releasePlace, sweepPlaces } from "./project-place.ts";
 import { readSession, removeSession, type StoredSession, writeSession } from "./session-records.ts";
-import { linkPath, needsLink, systemdRunCommand } from "./session-unit.ts";
+import { systemdRunCommand } from "./session-unit.ts";
 import { findTerminals, finishStreams, startSession, wantsPty } from "./streams.ts";
 import { type Ended, parentOf, watchSession } from "./watch.ts";
 import { beginWaiting, endWaiting } from "./word.ts";
@@ -73,13 +75,15 @@ async function prepare(ground: Ground, launch: Recorded): Promise<string | undef
   if (numbered !== 0) return `${recordedNumbers} could not be written (errno ${numbered})`;
   const waiting = beginWaiting(ground, unit);
   if (waiting !== 0) return `nobody could leave word in /run/ai-tools (errno ${waiting})`;
-  if (needsLink(claim.path) && !(await makeLink(ground, unit, claim.path)))
-    return `${shownPath(claim.path)} could not be linked to in ${projectLinks}`;
+  sweepPlaces(ground, uid);
   const slice = await startSlice(ground, uid);
   if (slice !== undefined) return slice;
   const recorded = writeSession(ground, launch.record);
   if (recorded !== 0) return `the session could not be recorded in ${sessionDirectory} (errno ${recorded})`;
-  return whyUnclaimed(ground, launch);
+  const lock = await lockProject(ground, claim, limits.beforeStartMs);
+  if (lock === "busy") return "what an earlier session wrote in this project is still being handed back; try again";
+  unlockProject(ground, lock);
+  return whyUnclaimed(ground, launch) ?? bringIn(ground, unit, claim);
 }
 
 /** Takes back what `prepare` made, for a session that was never started. */
@@ -88,7 +92,7 @@ function withdraw(ground: Ground, { unit, record }: Recorded): void {
   // Where the record could not be made or replaced, what stands there is an earlier session's.
   if (typeof session === "object" && session.boot === record.boot && session.since === record.since)
     removeSession(ground, session);
-  ground.remove(linkPath(unit));
+  releasePlace(ground, unit);
   endWaiting(ground, unit);
 }
 
@@ -114,14 +118,6 @@ function recordNumber(ground: Ground, uid: number): number {
   const text = ground.readText(recordedNumbers);
   const isThere = !isErrno(text) && text.split("\n").some((line) => decimal(line.trim()) === uid);
   return isThere ? 0 : ground.appendLine(recordedNumbers, `${uid}\n`, 0o644);
-}
-
-async function makeLink(ground: Ground, unit: string, project: string): Promise<boolean> {
-  ground.makeDirectory(projectLinks, 0o755);
-  ground.remove(linkPath(unit));
-  const argv = [programs.link, "-sT", "--", project, linkPath(unit)];
-  const ran = await runProgram(ground, argv, ground.nowMs() + limits.systemctlMs);
-  return ran.kind === "ended" && ran.code === 0;
 }
 
 /** Right after a stop PID 1 still has a job for the slice that has just become empty, and refuses to start it. */
@@ -164,6 +160,8 @@ function describeUnclean(session: StoredSession): string {
 function tell(ground: Ground, launch: Recorded, ended: Ended): number {
   const { unit, claim } = launch;
   const say = (text: string) => ground.print("err", `ai-tools: ${text}\n`);
+  // Otherwise what follows the session does it (ai-tools-ended).
+  if (ended.kind !== "goes on") releasePlace(ground, unit);
   switch (ended.kind) {
     case "never started":
       withdraw(ground, launch);
@@ -198,6 +196,10 @@ function describeEnd({ word }: Extract<Ended, { kind: "ended" }>, unit: string, 
   const reclaim = `to get back what it wrote: ai-tools --reclaim ${project}`;
   const sentences: string[] = [];
   if (!word.clean) sentences.push(`session ${unit} ${printable(word.how)}: nothing was handed back; ${reclaim}`);
+  else if (word.waitsFor !== undefined)
+    sentences.push(
+      `session ${printable(word.waitsFor)} of this project still runs: what this one wrote is handed back when the last one of the project has ended by itself; to do it now: ai-tools --reclaim ${project}`,
+    );
   else if (word.after === undefined) sentences.push("what the session wrote is still being handed back");
   else if (typeof word.after === "string")
     sentences.push(`nothing was handed back (${printable(encodeUtf8(word.after), 400)}); ${reclaim}`);

@@ -46,6 +46,8 @@ describe("records", () => {
     writeSession(ground, ground.sessionRecord({ since: "1" }));
     ground.writeAnswers.set(`${sessionDirectory}/${unit}.2.json`, 28);
     expect(writeSession(ground, ground.sessionRecord({ since: "2" }))).toBe(28);
+    // A copy that is cut off would be a record that nobody can read.
+    expect(ground.acts.filter((act) => act.startsWith("create "))).toEqual([]);
     expect((readSession(ground, unit) as StoredSession).since).toBe("1");
   });
 
@@ -55,7 +57,9 @@ describe("records", () => {
     for (const [index, text] of texts.entries()) ground.files.set(`${sessionDirectory}/${index}.json`, text);
     ground.files.set(`${sessionDirectory}/x.json`, 13);
     ground.files.set(`${sessionDirectory}/half.400.new`, "not ours to read");
-    expect(readSessions(ground).problems).toHaveLength(texts.length + 1);
+    const { problems } = readSessions(ground);
+    expect(problems).toHaveLength(texts.length + 1);
+    for (const problem of problems) expect(problem).toMatch(/\(as root: rm \/var\/lib\/ai-tools\/sessions\/.\.json; /);
     ground.directories.set(sessionDirectory, () => 5 as never);
     expect(readSessions(ground)).toEqual({ sessions: [], problems: [`${sessionDirectory} cannot be read (errno 5)`] });
   });

@@ -2,11 +2,12 @@
 // Root's records of the sessions that `--run` started: written before a session starts, removed when it ended by itself
 // and what it wrote was handed back. What is left and does not run is a session that did not end by itself.
 
+import { pastedPath } from "../claim/paths.ts";
 import type { Ground } from "../ground/ground.ts";
 import { sessionDirectory } from "../ground/places.ts";
 import { readRecord, type SessionRecord, writeRecord } from "../ground/records.ts";
 import { isDead, readStatus, startTicksOf } from "../stop/census.ts";
-import { EEXIST, EIO, ENOENT, type Errno, isErrno, type KernelView } from "../stop/kernel.ts";
+import { EEXIST, ENOENT, type Errno, isErrno, type KernelView } from "../stop/kernel.ts";
 import { decimal } from "../stop/proc-files.ts";
 import { findSlice, isChildPopulated, type Slice } from "../stop/slice.ts";
 
@@ -46,11 +47,16 @@ export function readSessions(ground: KernelView): { sessions: StoredSession[]; p
   for (const name of names.filter((each) => each.endsWith(".json"))) {
     const file = `${sessionDirectory}/${name}`;
     const record = readRecord(ground, file, isSessionRecord);
-    if (typeof record === "string") problems.push(record);
+    if (typeof record === "string") problems.push(describeUnreadable(record, file));
     else if (record !== undefined) sessions.push({ ...record, file });
   }
   sessions.sort((a, b) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0));
   return { sessions, problems };
+}
+
+/** With what mends it: it could be the record of any session, which then has to be given back by hand. */
+function describeUnreadable(why: string, file: string): string {
+  return `${why} (as root: rm ${pastedPath(file)}; then ai-tools --reclaim each project that it may be of)`;
 }
 
 /** Those of one project, also where another directory has come to its place since. */
@@ -74,16 +80,16 @@ export function writeSession(ground: Ground, record: SessionRecord): Errno {
 }
 
 function moveAside(ground: Ground, path: string): Errno {
-  const text = ground.readText(path);
-  if (text === ENOENT) return 0;
-  if (isErrno(text)) return text;
+  const stat = ground.statPath(path);
+  if (isErrno(stat)) return stat === ENOENT ? 0 : stat;
   for (let number = 2; number < 1_000; number++) {
     const beside = path.replace(/\.json$/, `.${number}.json`);
-    const errno = ground.createFile(beside, text, 0o644);
-    if (errno === EEXIST) continue;
-    return errno === 0 ? ground.remove(path) : errno;
+    const taken = ground.statPath(beside);
+    // Never a copy, which a full disk would leave torn. Only the launcher with this number writes to these names.
+    if (taken === ENOENT) return ground.rename(path, beside);
+    if (isErrno(taken)) return taken;
   }
-  return EIO;
+  return EEXIST;
 }
 
 /** Writes how it ended into its own file. */
@@ -113,6 +119,31 @@ export function isRunning(ground: KernelView, record: SessionRecord, uid: number
   if (boot !== undefined && boot !== record.boot) return false;
   if (isLauncherAtWork(ground, record.unit)) return true;
   return isUnitAlive(ground, record.unit, uid);
+}
+
+/** Whether a session runs, or ended so that its own handback is still to be decided upon. */
+export function isAtWork(ground: KernelView, record: SessionRecord, uid: number): boolean {
+  return record.ended === undefined && isRunning(ground, record, uid);
+}
+
+/**
+ * Whether a session ended by itself and has left its handback to others of its project that are at work: the last of them
+ * does it. When none is left, whatever still has a record did not get that far.
+ * @param sessions all that there are
+ */
+export function isWaitingForOthers(
+  ground: KernelView,
+  session: StoredSession,
+  sessions: readonly StoredSession[],
+  uid: number,
+): boolean {
+  if (session.ended?.clean !== true) return false;
+  return sessions.some((other) => isSameProject(other, session) && isAtWork(ground, other, uid));
+}
+
+/** By path and by what the path led to. */
+export function isSameProject(one: SessionRecord, other: SessionRecord): boolean {
+  return one.project === other.project && one.device === other.device && one.inode === other.inode;
 }
 
 /** Whether the unit's cgroup holds a living process; unknown is yes. */

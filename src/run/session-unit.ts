@@ -6,7 +6,7 @@ import { isAtOrBelow } from "../claim/paths.ts";
 import { holdPath, sessionHome } from "../ground/places.ts";
 import { accountName } from "../stop/identity.ts";
 import type { EntryPoint } from "./entry-point.ts";
-import { programs, projectInside, projectLinks, sessionLimits, stopCounter } from "./places.ts";
+import { programs, projectInside, projectPlaces, sessionLimits, stopCounter } from "./places.ts";
 
 export interface SessionUnit {
   /** `ai-tools-<entrypoint>-<pid>.service`. */
@@ -61,19 +61,19 @@ export function isBroughtIn(project: string): boolean {
   return replacedPlaces.some((place) => isAtOrBelow(project, place));
 }
 
-/** Whether a link to the project is needed, because its path itself cannot be given to systemd. */
-export function needsLink(project: string): boolean {
+/** Whether a session sees the project by another path, because its own cannot be given to systemd. */
+export function isRenamedInside(project: string): boolean {
   return isBroughtIn(project) && !isHeldBySystemd(project);
 }
 
-/** Where that link stands. */
-export function linkPath(unit: string): string {
-  return `${projectLinks}/${unit}`;
+/** Where the project is mounted for PID 1 (project-place.ts). */
+export function placePath(unit: string): string {
+  return `${projectPlaces}/${unit}`;
 }
 
 /** Where the project is inside the session: its own path, unless that one cannot be made there. */
 export function pathInside(project: string, path: string): string {
-  return needsLink(project) ? projectInside + path.slice(project.length) : path;
+  return isRenamedInside(project) ? projectInside + path.slice(project.length) : path;
 }
 
 /** The name by which PID 1 starts what comes after the session. */
@@ -128,9 +128,12 @@ function commandLine(session: SessionUnit): string[] {
   ];
 }
 
-function properties({ unit, entryPoint, project, directory }: SessionUnit): string[] {
+/**
+ * No path that anybody but root can change is in any of them, no working directory either: PID 1 resolves it as root, and
+ * whatever it came to could be looked at through the first step's /proc/PID before that one compares anything.
+ */
+function properties({ unit, entryPoint, project }: SessionUnit): string[] {
   return [
-    ...directoryOf(project, directory),
     // Rights: nothing that a program on disk could add.
     "NoNewPrivileges=yes",
     "CapabilityBoundingSet=",
@@ -155,19 +158,13 @@ function properties({ unit, entryPoint, project, directory }: SessionUnit): stri
   ];
 }
 
-/** For who looks at the unit; the first step goes there by itself. A backslash at a line's end would join two settings. */
-function directoryOf(project: string, directory: string): string[] {
-  const inside = pathInside(project, directory);
-  return isHeldBySystemd(inside) && !inside.includes("\\") ? [`WorkingDirectory=${inside}`] : [];
-}
-
 function bindOf(unit: string, project: string): string[] {
-  if (needsLink(project)) return [`BindPaths=${linkPath(unit)}:${projectInside}`];
   if (!isBroughtIn(project)) return [];
-  const escaped = project.replace(/[^A-Za-z0-9_/.@+-]/g, (character) =>
+  // The second path is made anew in an empty file system of root's.
+  const escaped = pathInside(project, project).replace(/[^A-Za-z0-9_/.@+-]/g, (character) =>
     character.charCodeAt(0) > 0x7f ? character : `\\${character}`,
   );
-  return [`BindPaths=${escaped}:${escaped}`];
+  return [`BindPaths=${placePath(unit)}:${escaped}`];
 }
 
 /** A clean environment: nothing of the caller's but the kind of terminal, then what root wrote into the entry point. */

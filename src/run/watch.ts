@@ -5,12 +5,15 @@
 import type { Ground } from "../ground/ground.ts";
 import { whyClosed } from "../hold/gate.ts";
 import { stopsSinceBoot } from "../stop/announcement.ts";
+import { readStatus } from "../stop/census.ts";
 import { type Child, isErrno, SIGHUP, SIGKILL } from "../stop/kernel.ts";
-import { parseStatus } from "../stop/proc-files.ts";
+import { decimal, parseStatus } from "../stop/proc-files.ts";
 import { runProgram } from "../stop/programs.ts";
 import { isChildPopulated } from "../stop/slice.ts";
 import type { Launch } from "./launch.ts";
 import { limits, programs } from "./places.ts";
+import { releasePlace } from "./project-place.ts";
+import { isBroughtIn } from "./session-unit.ts";
 import { forwarded, type StartedSession } from "./streams.ts";
 import { readWord, type Word } from "./word.ts";
 
@@ -28,6 +31,8 @@ const forwardedSignals: ReadonlySet<number> = new Set(forwarded);
 /** What was seen of the session so far. */
 interface Seen {
   hasBegun: boolean;
+  /** It has its own view of the files, the project in it. */
+  isInside: boolean;
   /** Its caller is gone, and it has been told. */
   isOrphan: boolean;
   /** The terminal or the caller is gone, or somebody has sent a hang-up. */
@@ -52,7 +57,7 @@ export async function watchSession(
   parent: number | undefined,
 ): Promise<Ended> {
   const { child } = session;
-  const seen: Seen = { hasBegun: false, isOrphan: false, hungUp: false };
+  const seen: Seen = { hasBegun: false, isInside: !isBroughtIn(launch.claim.path), isOrphan: false, hungUp: false };
   const toForward: number[] = [];
   const fastUntilMs = ground.nowMs() + limits.fastPollsMs;
   const caller: Caller = { hasTerminal: session.hasPty && ground.isTerminal(0), parent };
@@ -66,6 +71,10 @@ export async function watchSession(
       if (why !== undefined) return { kind: "ended by us", why, proved: await endUnit(ground, launch, child) };
     }
     if (hasEnded) break;
+    if (seen.hasBegun && !seen.isInside && isInside(ground, launch)) {
+      seen.isInside = true;
+      releasePlace(ground, launch.unit);
+    }
     if (seen.hasBegun) for (const signal of toForward.splice(0)) await forward(ground, launch.unit, signal, seen);
     if (seen.hasBegun && !seen.isOrphan && isGone(ground, caller)) {
       seen.isOrphan = true;
@@ -97,6 +106,16 @@ export function parentOf(ground: Ground): number | undefined {
 
 function isAlive(ground: Ground, { slice, unit }: Launch): boolean {
   return isChildPopulated(ground, slice, unit);
+}
+
+/** PID 1 becomes the account when it has made the session's view of the files, and not before. */
+function isInside(ground: Ground, { slice, unit, uid }: Launch): boolean {
+  const pids = ground.readText(`${slice.directory}/${unit}/cgroup.procs`);
+  return (isErrno(pids) ? [] : pids.split("\n")).some((line) => {
+    const pid = decimal(line);
+    const status = pid === undefined ? undefined : readStatus(ground, pid);
+    return typeof status === "object" && status.uids[0] === uid;
+  });
 }
 
 /** Whether what held at the look at the gate holds no longer; unknown is no longer. */

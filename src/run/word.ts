@@ -18,6 +18,8 @@ export interface Word {
   clean: boolean;
   /** What was handed back, or why nothing was; absent while that is at work. */
   after?: HandedBack | string;
+  /** The unit of another session of the project that runs, to which the handback was left. */
+  waitsFor?: string;
 }
 
 /** This launcher waits from now on. Files of launchers that are gone are cleared away, so that they stay few. */

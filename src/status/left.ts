@@ -5,7 +5,7 @@
 import { type ClaimRecord, readClaims, whatBecameOf } from "../claim/claims.ts";
 import { pastedPath } from "../claim/paths.ts";
 import type { Ground } from "../ground/ground.ts";
-import { isRunning, readSessions, type StoredSession } from "../run/session-records.ts";
+import { isRunning, isWaitingForOthers, readSessions, type StoredSession } from "../run/session-records.ts";
 import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import { broken, type Check, type LeftSession, type LooseClaim, ok, unknown } from "./facts.ts";
@@ -23,7 +23,9 @@ export function readRecords(ground: Ground, uid: number | undefined): Records {
   const { sessions, problems } = readSessions(ground);
   const runs = (session: StoredSession) => uid === undefined || isRunning(ground, session, uid);
   const running = sessions.filter((session) => session.ended === undefined && runs(session));
-  const left = sessions.filter((session) => !running.includes(session)).map(describeLeft);
+  // Nothing is wrong with one that ended by itself and left its handback to another session that runs.
+  const waits = (session: StoredSession) => uid !== undefined && isWaitingForOthers(ground, session, sessions, uid);
+  const left = sessions.filter((session) => !running.includes(session) && !waits(session)).map(describeLeft);
   const claims = readClaims(ground);
   const loose = claims.claims.map((claim) => looseOf(ground, claim));
   return {
@@ -70,7 +72,7 @@ function checkRecords(problems: readonly string[], unseen: number): Check {
   const [first] = problems;
   if (first !== undefined) {
     const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : "";
-    return broken(name, `${printable(first)}${more}`);
+    return broken(name, `${printable(first, 400)}${more}`);
   }
   if (unseen > 0)
     return unknown(name, `of ${unseen} claimed project(s) only root or their operator sees whether they are there`);

@@ -225,6 +225,21 @@ describe("what else a person must know", () => {
     expect(text).toContain(`\n           ai-tools --reclaim ${pastedPath("/srv/a b/\u00fc'")}\n`);
   });
 
+  test.each([
+    [1, false],
+    [0, true],
+  ])(
+    "a clean session that waits for another one of its project (%i process of that one) is left: %j",
+    async (alive, isLeft) => {
+      const host = healthyHost();
+      slice(host, alive);
+      const { unit } = session(host);
+      cgroup(host, unit, alive);
+      session(host, { unit: "ai-tools-claude-42.service", ended: { at: "now", how: "ended with 0", clean: true } });
+      expect((await status(host)).text.includes("ai-tools-claude-42.service")).toBe(isLeft);
+    },
+  );
+
   test("a claim whose directory is gone is told with the line that ends it", async () => {
     const host = healthyHost();
     const claim = { path: "/srv/gone", device: 1, inode: 7, since: "now", hadLists: false };

@@ -7,10 +7,19 @@
 
 #include "unfiltered.h"
 
+// Where not even root may raise a hard limit (in a container), as far as that one.
+static void raise(int limit, rlim_t wanted) {
+  struct rlimit now, both = {wanted, wanted};
+  if (setrlimit(limit, &both) == 0 || getrlimit(limit, &now) != 0) return;
+  now.rlim_cur = now.rlim_max;
+  setrlimit(limit, &now);
+}
+
 __attribute__((constructor)) static void forget_callers_limits(void) {
-  static const int endless[] = {RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA};
-  struct rlimit none = {RLIM_INFINITY, RLIM_INFINITY}, files = {4096, 4096};
   if (geteuid() != 0 || !is_unfiltered()) return;
-  for (unsigned index = 0; index < sizeof endless / sizeof *endless; index++) setrlimit(endless[index], &none);
-  setrlimit(RLIMIT_NOFILE, &files);
+  raise(RLIMIT_FSIZE, RLIM_INFINITY);
+  raise(RLIMIT_CPU, RLIM_INFINITY);
+  raise(RLIMIT_AS, RLIM_INFINITY);
+  raise(RLIMIT_DATA, RLIM_INFINITY);
+  raise(RLIMIT_NOFILE, 4096);
 }
