@@ -84,7 +84,7 @@ static void watch_call(void) {
   struct call call = present_call();
   if (call.op == ON_ENTRY) {
     answer = reads_wall_clock(&call) ? call.entry.arguments[call.entry.number == SYS_clock_gettime] : 0;
-    if (call.entry.number == SYS_kill) has_jumped = 1;
+    if (call.entry.number == SYS_kill || call.entry.number == SYS_pidfd_send_signal) has_jumped = 1;
   } else if (call.op == ON_EXIT && answer != 0 && has_jumped && !call.exit.is_error) {
     poke(answer, peek(answer) + skew_s);
   }

@@ -194,7 +194,8 @@ time.sleep(100)
     await startPayload(host, "2422", "polite", "session");
     const result = await stopWatched(host, "--yes");
     await expectStopped(host, result, { outcomes: { [unitOf("2422")]: "terminated" }, running: [] });
-    expect(result.report.unreaped).toBe(2);
+    // With the polite one, where PID 1 has not asked for it yet.
+    expect([2, 3]).toContain(result.report.unreaped);
     expect(result.report.rows).toHaveLength(1);
     await expectAftermath(host, result.report);
   });
