@@ -8,7 +8,7 @@ import { startAccountManager, startPayload } from "../../../src/tooling/tempers/
 import { bystanders, expectAftermath, expectStopped, freshHost } from "../kit/aftermath.ts";
 import { running } from "../kit/facts.ts";
 import { labHost } from "../kit/host.ts";
-import { entryOf, results, rowOf, stopWithReport } from "../kit/stop.ts";
+import { entryOf, results, rowOf, stop, stopWithReport } from "../kit/stop.ts";
 
 const host = await labHost();
 const uid = (await host.sh("id -u ai-tools")).trim();
@@ -46,6 +46,11 @@ EOF
   expect(entries.filter((entry) => entry.AI_TOOLS_VERDICT === "reappeared")).toHaveLength(1);
   expect(entryOf(entries, "manager-restored")).toBeDefined();
   expect(await running(host)).toEqual(["3961", ...bystanders].sort());
+
+  // A person is told what keeps it away.
+  const told = await stop(host, "--force", "--yes");
+  expect(told.code).toBe(1);
+  expect(told.stdout).toMatch(/^Next: ai-tools --hold REASON, .* ai-tools --stop again\.$/m);
 
   await host.sh(`rm ${dropIn} && systemctl daemon-reload`);
   const again = await stopWithReport(host, "--force", "--yes");
