@@ -26,7 +26,7 @@ const OF_THE_KILL_PATH = ofStop(
 const ROOMS: Record<string, readonly string[]> = {
   ground: [...ofStop("quickjs-kernel.ts", "descriptors.ts"), "native"],
   claim: ["src/run/session-records.ts"],
-  run: ["src/claim/claims.ts", "src/claim/paths.ts", "src/hold/gate.ts"],
+  run: ["src/claim/claims.ts", "src/claim/paths.ts", "src/claim/where.ts", "src/hold/gate.ts"],
   hold: [],
   status: ["src/claim/claims.ts", "src/claim/paths.ts", "src/run/session-records.ts", "src/hold/gate.ts"],
   // It hands over to the helpers and shows the status; with the kill path it shares the grammar of a stop.

@@ -119,13 +119,6 @@ export class QuickjsGround extends QuickjsHost implements Ground {
     return pid === undefined ? EAGAIN : new ForegroundChild(pid);
   }
 
-  /** A disk that is full, or a caller's limit, leaves nothing of what could not be written whole. */
-  override replaceFile(path: string, text: string, mode: number): Errno {
-    const errno = super.replaceFile(path, text, mode);
-    if (errno !== 0) os.remove(`${path}.${this.pid}.new`);
-    return errno;
-  }
-
   rename(from: string, to: string): Errno {
     return -os.rename(from, to);
   }

@@ -7,9 +7,10 @@ import type { Foreground } from "../ground/ground.ts";
 import { HandMadeGround } from "../ground/hand-made-ground.fixture.ts";
 import { entryPointDirectory } from "../ground/places.ts";
 import { encodeUtf8, type Person, type SessionRecord } from "../ground/records.ts";
+import { counterPath } from "../stop/announcement.ts";
 import { slicePath, stat, statText, statusText } from "../stop/hand-made-processes.fixture.ts";
 import { type Child, ENOENT, type Errno } from "../stop/kernel.ts";
-import { programs, stopCounter } from "./places.ts";
+import { programs } from "./places.ts";
 import { recordPath, waitingPath } from "./session-records.ts";
 import type { Word } from "./word.ts";
 
@@ -96,7 +97,7 @@ export class HandMadeSession extends HandMadeGround {
 
   /** So many stops have begun since boot. */
   stopsBegun(count: number): void {
-    this.stats.set(stopCounter, stat({ size: count }));
+    this.stats.set(counterPath, stat({ size: count }));
   }
 
   /** A record of a session of this boot. */

@@ -4,9 +4,9 @@
 import { describe, expect, test } from "vitest";
 import { claimRecordPath } from "../claim/claims.ts";
 import { holdPath, sessionDirectory } from "../ground/places.ts";
+import { counterPath } from "../stop/announcement.ts";
 import { events, HandMadeSession, project, unit } from "./hand-made-session.fixture.ts";
 import { checkLaunch, type Launch } from "./launch.ts";
-import { stopCounter } from "./places.ts";
 
 const check = (change: (ground: HandMadeSession) => void = () => undefined) => {
   const ground = new HandMadeSession();
@@ -182,7 +182,7 @@ describe("nobody may", () => {
       "by ursula: look",
     ],
     ["while a hold cannot be read", (ground) => void ground.files.set(holdPath, 13), "cannot be read"],
-    ["where stops cannot be counted", (ground) => void ground.stats.set(stopCounter, 13), "errno 13"],
+    ["where stops cannot be counted", (ground) => void ground.stats.set(counterPath, 13), "errno 13"],
     [
       "where records cannot be read",
       (ground) => void ground.files.set(`${sessionDirectory}/x.json`, "{"),
@@ -219,6 +219,6 @@ test("the counter of stops is read before the gate is looked at", () => {
   };
   ground.stopsBegun(4);
   expect(checkLaunch(ground)).toMatchObject({ stops: 4 });
-  expect(ground.reads.indexOf(stopCounter)).toBeGreaterThan(-1);
-  expect(ground.reads.indexOf("/run/ai-tools/stop")).toBeGreaterThan(ground.reads.indexOf(stopCounter));
+  expect(ground.reads.indexOf(counterPath)).toBeGreaterThan(-1);
+  expect(ground.reads.indexOf("/run/ai-tools/stop")).toBeGreaterThan(ground.reads.indexOf(counterPath));
 });

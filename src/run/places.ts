@@ -6,10 +6,6 @@
 export const projectPlaces = "/run/ai-tools/projects";
 /** Where a project is seen inside its session whose path systemd's own files cannot hold. */
 export const projectInside = "/home/ai-tools-project";
-/** Its size is the number of stops since boot (src/stop/announcement.ts); a session's first step reads it as well. */
-export const stopCounter = "/run/ai-tools/stop/count";
-/** Numbers of the account, for a stop (src/stop/identity.ts). */
-export const recordedNumbers = "/var/lib/ai-tools/uids";
 
 export const programs = {
   systemdRun: "/usr/bin/systemd-run",

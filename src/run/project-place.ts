@@ -4,12 +4,13 @@
 // was claimed is mounted, by its descriptor, below a directory of root's that nobody else can enter.
 
 import { shownPath } from "../claim/paths.ts";
+import { isBroughtIn } from "../claim/where.ts";
 import type { Ground } from "../ground/ground.ts";
 import type { Claim } from "../ground/records.ts";
 import { isErrno } from "../stop/kernel.ts";
 import { projectPlaces } from "./places.ts";
 import { isLauncherAtWork, isUnitAlive, unitForm } from "./session-records.ts";
-import { isBroughtIn, placePath } from "./session-unit.ts";
+import { placePath } from "./session-unit.ts";
 
 /** The most that anybody would find mounted one over the other. */
 const mostMounts = 10;

@@ -7,13 +7,14 @@ import { pastedPath } from "../claim/paths.ts";
 import type { Ground } from "../ground/ground.ts";
 import { sessionDirectory } from "../ground/places.ts";
 import { encodeUtf8, type SessionRecord } from "../ground/records.ts";
+import { recordedNumbersPath } from "../stop/identity.ts";
 import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import { decimal } from "../stop/proc-files.ts";
 import { runProgram } from "../stop/programs.ts";
 import { lockProject, unlockProject } from "./handback-lock.ts";
 import { checkLaunch, type Launch, whyUnclaimed } from "./launch.ts";
-import { limits, programs, recordedNumbers } from "./places.ts";
+import { limits, programs } from "./places.ts";
 import { bringIn, releasePlace, sweepPlaces } from "./project-place.ts";
 import { readSession, removeSession, type StoredSession, writeSession } from "./session-records.ts";
 import { systemdRunCommand } from "./session-unit.ts";
@@ -72,7 +73,7 @@ function refuse(ground: Ground, why: string): number {
 async function prepare(ground: Ground, launch: Recorded): Promise<string | undefined> {
   const { unit, uid, claim } = launch;
   const numbered = recordNumber(ground, uid);
-  if (numbered !== 0) return `${recordedNumbers} could not be written (errno ${numbered})`;
+  if (numbered !== 0) return `${recordedNumbersPath} could not be written (errno ${numbered})`;
   const waiting = beginWaiting(ground, unit);
   if (waiting !== 0) return `nobody could leave word in /run/ai-tools (errno ${waiting})`;
   sweepPlaces(ground, uid);
@@ -115,9 +116,9 @@ function recordOf(ground: Ground, launch: Launch): SessionRecord {
 
 /** A stop counts processes of every number that the account ever had while nobody else has it now. */
 function recordNumber(ground: Ground, uid: number): number {
-  const text = ground.readText(recordedNumbers);
+  const text = ground.readText(recordedNumbersPath);
   const isThere = !isErrno(text) && text.split("\n").some((line) => decimal(line.trim()) === uid);
-  return isThere ? 0 : ground.appendLine(recordedNumbers, `${uid}\n`, 0o644);
+  return isThere ? 0 : ground.appendLine(recordedNumbersPath, `${uid}\n`, 0o644);
 }
 
 /** Right after a stop PID 1 still has a job for the slice that has just become empty, and refuses to start it. */

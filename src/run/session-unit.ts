@@ -2,11 +2,12 @@
 // The unit of a session, as an argv of systemd-run: what a session may do and see is in this file alone. Pure: facts in,
 // words out.
 
-import { isAtOrBelow } from "../claim/paths.ts";
+import { isBroughtIn } from "../claim/where.ts";
 import { holdPath, sessionHome } from "../ground/places.ts";
+import { counterPath } from "../stop/announcement.ts";
 import { accountName } from "../stop/identity.ts";
 import type { EntryPoint } from "./entry-point.ts";
-import { programs, projectInside, projectPlaces, sessionLimits, stopCounter } from "./places.ts";
+import { programs, projectInside, projectPlaces, sessionLimits } from "./places.ts";
 
 export interface SessionUnit {
   /** `ai-tools-<entrypoint>-<pid>.service`. */
@@ -29,9 +30,6 @@ export interface SessionUnit {
   terminal: Readonly<Record<string, string>>;
 }
 
-/** Replaced by empty file systems for every session: homes, runtime directories of logins, other programs' files. */
-const replacedPlaces = ["/home", "/root", "/run/user", "/tmp", "/var/tmp"];
-
 /** Sockets through which something outside could be made to act: buses and PID 1's own. */
 const inaccessible = ["-/run/dbus", "-/run/systemd/private", "-/run/systemd/io.systemd.ManagedOOM"];
 
@@ -43,7 +41,7 @@ const inaccessible = ["-/run/dbus", "-/run/systemd/private", "-/run/systemd/io.s
 const firstStep = `project=$1 id=$2 stops=$3 directory=$4
 shift 4
 refuse() { echo "ai-tools: $1: no session was started" >&2; exit 125; }
-if [ -e ${stopCounter} ]; then now=$(/usr/bin/stat -c %s ${stopCounter}) || now=unknown; else now=0; fi
+if [ -e ${counterPath} ]; then now=$(/usr/bin/stat -c %s ${counterPath}) || now=unknown; else now=0; fi
 [ "$now" = "$stops" ] || refuse "a stop has begun meanwhile"
 [ ! -e ${holdPath} ] || refuse "a hold was set meanwhile"
 [ "$(/usr/bin/stat -c %d:%i -- "$project")" = "$id" ] || refuse "the project's directory is another one than the claimed one"
@@ -54,11 +52,6 @@ exec "$@"`;
 /** Whether systemd's unit files can hold a path: a line break in one would begin a setting of its own at a reload. */
 export function isHeldBySystemd(path: string): boolean {
   return !/[\x00-\x1f\x7f]/.test(path);
-}
-
-/** Whether a project lies where sessions see an empty file system instead, so that it must be brought in. */
-export function isBroughtIn(project: string): boolean {
-  return replacedPlaces.some((place) => isAtOrBelow(project, place));
 }
 
 /** Whether a session sees the project by another path, because its own cannot be given to systemd. */
@@ -138,7 +131,7 @@ function properties({ unit, entryPoint, project }: SessionUnit): string[] {
     "NoNewPrivileges=yes",
     "CapabilityBoundingSet=",
     "UMask=0007",
-    // Sight: no homes, no files of others, no buses, nobody else's processes.
+    // Sight: no homes, no files of others (the trees of `isBroughtIn`), no buses, nobody else's processes.
     "ProtectHome=tmpfs",
     "PrivateTmp=yes",
     "ProtectProc=invisible",

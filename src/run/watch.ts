@@ -2,6 +2,7 @@
 // The launcher while its session lives: looks once more whether a stop or a hold came while it was started, forwards
 // signals, and finds out how it ended from what is seen afterwards, not from systemd-run's word.
 
+import { isBroughtIn } from "../claim/where.ts";
 import type { Ground } from "../ground/ground.ts";
 import { whyClosed } from "../hold/gate.ts";
 import { stopsSinceBoot } from "../stop/announcement.ts";
@@ -13,7 +14,6 @@ import { isChildPopulated } from "../stop/slice.ts";
 import type { Launch } from "./launch.ts";
 import { limits, programs } from "./places.ts";
 import { releasePlace } from "./project-place.ts";
-import { isBroughtIn } from "./session-unit.ts";
 import { forwarded, type StartedSession } from "./streams.ts";
 import { readWord, type Word } from "./word.ts";
 

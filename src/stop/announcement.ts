@@ -13,7 +13,7 @@ const stopDirectory = `${runDirectory}/stop`;
 const restoreNote = `${stopDirectory}/restore-wanted`;
 const restoringPath = `${stopDirectory}/restoring`;
 /** Its size is the number of stops since boot, so that no raise is lost between two that write at once. */
-const counterPath = `${stopDirectory}/count`;
+export const counterPath = `${stopDirectory}/count`;
 export const lastStopPath = `${runDirectory}/last-stop.json`;
 
 /** This stop, as others see it, and whether it was alone when it began. */

@@ -9,7 +9,7 @@ import { decimal, type PasswdEntry, parsePasswd, parseSubuid, type UidRange } fr
 export const accountName = "ai-tools";
 
 /** Numbers that root recorded for the account, one in a line; the package and `--run` append to it. */
-const recordedNumbersPath = "/var/lib/ai-tools/uids";
+export const recordedNumbersPath = "/var/lib/ai-tools/uids";
 
 export interface Identity {
   /** The account's uid. */

@@ -209,9 +209,11 @@ export class QuickjsHost implements k.Host {
   replaceFile(path: string, text: string, mode: number): k.Errno {
     const beside = `${path}.${this.pid}.new`;
     os.remove(beside);
-    const errno = this.createFile(beside, text, mode);
-    if (errno !== 0) return errno;
-    return -os.rename(beside, path);
+    const created = this.createFile(beside, text, mode);
+    const errno = created !== 0 ? created : -os.rename(beside, path);
+    // A full disk leaves a torn one.
+    if (errno !== 0) os.remove(beside);
+    return errno;
   }
 
   remove(path: string): k.Errno {
