@@ -10,7 +10,7 @@ import { expectAftermath, expectStopped, freshHost, measured, rounds, stopWatche
 import { accountProcesses, countersOf, eventually, running } from "../../kit/facts.ts";
 import { labHost } from "../../kit/host.ts";
 import { helper, question, rowOf, stopOnTerminal, stopWithReport } from "../../kit/stop.ts";
-import { everywhere, runsUnit, sessionUnit, startUnit, stopAmid } from "../../kit/units.ts";
+import { everywhere, expectManagerBack, runsUnit, sessionUnit, startUnit, stopAmid } from "../../kit/units.ts";
 
 // The machine itself is slow with all these; the stop's own limit is asserted from its report.
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 300_000 });
@@ -71,7 +71,8 @@ describe("processes at depth 2,000", () => {
     const result = await stopWithReport(host, "--yes");
     await reaped();
     await expectStopped(host, result, { outcomes: { [sessionUnit("3501")]: "terminated" } });
-    await expectAftermath(host, result.report);
+    await expectAftermath(host, result.report, { managerMayBeLate: "PID 1 reaps them first" });
+    await expectManagerBack(host, result.report);
   });
 });
 
