@@ -5,11 +5,14 @@
 
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { WORKERS_VARIABLE } from "./src/tooling/boundary/variables.ts";
+import { HOSTS_VARIABLE, WORKERS_VARIABLE } from "./src/tooling/boundary/variables.ts";
+import { hostName, patienceFor } from "./src/tooling/lab/host-names.ts";
 import { productVersion } from "./src/tooling/machine.ts";
 
 // A constant of the executables (src/tooling/build/compile.ts).
 const define = { AI_TOOLS_VERSION: JSON.stringify(productVersion()) };
+
+const patience = patienceFor(hostName(process.env[HOSTS_VARIABLE] || "bookworm"));
 
 /** Each worker boots one host and runs its files one after another on it. */
 const onHosts = {
@@ -17,8 +20,8 @@ const onHosts = {
   maxWorkers: Number(process.env[WORKERS_VARIABLE] ?? 2),
   isolate: false,
   fileParallelism: true,
-  testTimeout: 120_000,
-  hookTimeout: 600_000,
+  testTimeout: 120_000 * patience,
+  hookTimeout: 600_000 * patience,
 } as const;
 
 export default defineConfig({
@@ -40,6 +43,15 @@ export default defineConfig({
       {
         define,
         test: {
+          name: "pages",
+          include: ["tests/pages/*.test.ts"],
+          hookTimeout: 60_000,
+          testTimeout: 60_000,
+        },
+      },
+      {
+        define,
+        test: {
           name: "boundary",
           include: ["tests/boundary/*.test.ts"],
           ...onHosts,
@@ -50,6 +62,14 @@ export default defineConfig({
         test: {
           name: "worst-day",
           include: ["tests/boundary/worst-day/*.test.ts"],
+          ...onHosts,
+        },
+      },
+      {
+        define,
+        test: {
+          name: "out-of-reach",
+          include: ["tests/boundary/out-of-reach/*.test.ts"],
           ...onHosts,
         },
       },

@@ -8,7 +8,7 @@ import { endingCleanly, Refusal } from "./cleanup.ts";
 import { inProject } from "./machine.ts";
 
 /** Rooms with a `command.ts` that exports `command` or `commands`. */
-const ROOMS = ["setup", "build", "package", "lab", "drill", "boundary", "mutants", "test"];
+const ROOMS = ["setup", "build", "package", "policy", "lab", "drill", "boundary", "mutants", "test"];
 
 await endingCleanly(async () => {
   const modules = (await Promise.all(ROOMS.map(commandsOf))).flat();

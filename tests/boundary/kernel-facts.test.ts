@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { kernelFacts } from "../../src/stop/simulation/facts.ts";
 import type { LabHost } from "../../src/tooling/lab/host.ts";
 import { type OpenLab, openLab } from "../../src/tooling/lab/lab.ts";
+import { whichHost } from "./kit/host.ts";
 
 const folder = "/root/kernel-facts";
 const program = `${folder}/show.py`;
@@ -19,7 +20,7 @@ let host: LabHost;
 
 beforeAll(async () => {
   lab = await openLab();
-  host = await lab.boot("bookworm", { devices: [fuse] });
+  host = await lab.boot(whichHost(), { devices: [fuse] });
   const source = join(import.meta.dirname, "kernel-facts");
   for (const name of readdirSync(source).filter((file) => file.endsWith(".py")))
     await host.copyIn(join(source, name), `${folder}/${name}`);

@@ -4,7 +4,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 
 import { startBystanders, startPayload, startPayloads } from "../../src/tooling/tempers/payloads.ts";
-import { clearHost, running } from "./kit/facts.ts";
+import { clearHost, killOfSlice, running } from "./kit/facts.ts";
 import { labHost } from "./kit/host.ts";
 import {
   helper,
@@ -41,7 +41,7 @@ describe("--json is one document on standard output, and the exit code is in it"
       dryRun: false,
       survivors: [],
     });
-    expect(report.mechanisms).toContain("cgroup-kill");
+    expect(report.mechanisms).toContain(await killOfSlice(host));
     expect(rowOf(report, "ai-tools-claude-code-911.service")).toMatchObject({
       kind: "session",
       processes: 1,

@@ -3,7 +3,7 @@
 
 import type { CommandModule } from "yargs";
 
-import { type Suite, suites } from "../lab/image.ts";
+import { type HostName, hostNames } from "../lab/host-names.ts";
 import { conclude } from "../test/run.ts";
 import { patternOf } from "../test/vitest.ts";
 import { partsWith } from "./parts.ts";
@@ -11,7 +11,7 @@ import { testsOnHosts } from "./run.ts";
 
 interface Options {
   files: string[] | undefined;
-  host: Suite[] | undefined;
+  host: HostName[] | undefined;
   case: string | undefined;
   full: boolean;
 }
@@ -23,20 +23,22 @@ export const command: CommandModule<object, Options> = {
     line
       .positional("files", { type: "string", array: true, describe: "parts of file names" })
       .option("host", {
-        choices: suites,
+        choices: hostNames,
         array: true,
         nargs: 1,
-        describe: "Debian release of the hosts; default: both",
+        describe: "on this host only; may be given several times; default: on all",
       })
       .option("case", { type: "string", describe: "words that the name of a case holds, all of them" })
       .option("full", { type: "boolean", default: false, describe: "try races twenty times instead of three" }),
   handler: async (options) => {
     const words = options.case?.trim() ?? "";
+    const hosts = options.host ?? hostNames;
+    const files = (options.files ?? []).map(String);
     const outcomes = await testsOnHosts({
-      hosts: options.host ?? [...suites],
-      parts: partsWith((options.files ?? []).map(String)),
+      hosts: hosts.map((host) => ({ host, parts: partsWith(host, files) })),
       ...(words === "" ? {} : { pattern: patternOf(words) }),
       full: options.full,
+      everything: files.length === 0 && words === "",
     });
     conclude(outcomes);
   },

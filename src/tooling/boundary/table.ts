@@ -27,7 +27,7 @@ export interface Case {
   name: string;
   /** Where the hostile process lives, as far as the name tells. */
   kind: string;
-  /** By suite of the host. */
+  /** By name of the kind of host. */
   hosts: Record<string, Cell>;
 }
 

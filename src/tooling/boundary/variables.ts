@@ -4,7 +4,9 @@
 
 /** Names the RPM that the tests install; without it each worker builds it. */
 export const RPM_VARIABLE = "AI_TOOLS_BOUNDARY_RPM";
-/** The suite of the hosts of one test run: `bookworm` (the default) or `trixie`. */
+/** Names the RPM of the SELinux policy for a release where SELinux enforces; without it each worker builds it. */
+export const POLICY_VARIABLE = "AI_TOOLS_BOUNDARY_POLICY_RPM";
+/** The name of the hosts of one test run, as in src/tooling/lab/host-names.ts; default: `bookworm`. */
 export const HOSTS_VARIABLE = "AI_TOOLS_HOSTS";
 /** How many workers there are, each with a host of its own; 2 when absent. */
 export const WORKERS_VARIABLE = "AI_TOOLS_BOUNDARY_WORKERS";

@@ -7,22 +7,23 @@ import type { CommandModule } from "yargs";
 import { onExit } from "../cleanup.ts";
 import { say, step } from "../progress.ts";
 import { accounts, type LabHost } from "./host.ts";
-import type { Suite } from "./image.ts";
+import { type HostName, hostNames, kindOf } from "./host-names.ts";
 import { withLab } from "./lab.ts";
 
-const SUITES = ["bookworm", "trixie"] as const satisfies readonly Suite[];
-
-export const command: CommandModule<object, { suite: Suite }> = {
+export const command: CommandModule<object, { host: HostName }> = {
   command: "lab",
   describe: "boot a host with the package and two sessions on it, and open a shell there as the operator",
   builder: (line) =>
-    line.option("suite", { choices: SUITES, default: "bookworm" as Suite, describe: "Debian release of the host" }),
-  handler: async ({ suite }) => {
+    line.option("host", { choices: hostNames, default: "bookworm" as HostName, describe: "which of the lab's hosts" }),
+  handler: async ({ host: hostName }) => {
     // Here and not above, so that the other commands do not load what builds the package.
     const { buildPackage } = await import("../package/package.ts");
     const { rpm } = await buildPackage();
-    await withLab({ suites: [suite] }, async ({ hosts: [host] }) => {
-      await step("installing the package", () => host.installPackage(rpm));
+    const { buildPolicyPackage } = await import("../policy/package.ts");
+    const { selinux, suite } = kindOf(hostName);
+    const rpms = [rpm, ...(selinux ? [(await buildPolicyPackage(suite)).rpm] : [])];
+    await withLab({ hosts: [hostName] }, async ({ hosts: [host] }) => {
+      await step("installing the package", () => host.installPackage(...rpms));
       await step("starting two sessions", () => startSampleSessions(host));
       say(whatToTry(host));
       process.exitCode = await openShell(host);
@@ -43,7 +44,7 @@ async function startSampleSessions(host: LabHost): Promise<void> {
 
 function whatToTry(host: LabHost): string {
   return `
-This is ${host.name} (Debian ${host.suite}), and you are ${accounts.operator}, an operator. Two sessions run. Try:
+This is ${host.name} (Debian ${host.suite}${host.selinux ? ", SELinux enforcing" : ""}), and you are ${accounts.operator}, an operator. Two sessions run. Try:
   ai-tools --stop               asks, then stops everything; no password
   ai-tools --stop --dry-run     asks for your password (${accounts.operator}): only the plain stop comes without one
   ai-tools --stop; echo $?      run it again: nothing is left

@@ -6,30 +6,19 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Refusal } from "../cleanup.ts";
-import { cacheDirectory, inProject, isRoot } from "../machine.ts";
+import { cacheDirectory, isRoot } from "../machine.ts";
 import { logged, step } from "../progress.ts";
 import { ensurePackages } from "../setup/apt.ts";
+import { acquireConfiguration, mirrorOf, mmdebstrapOptions, PACKAGES, RECIPE_FOLDER } from "./debootstrap.ts";
 import type { Engine } from "./engine.ts";
-import { runProgram } from "./program.ts";
 
-/** Debian 12 has systemd 252, the generation of EL9; Debian 13 has 257, that of EL10. */
-export const suites = ["bookworm", "trixie"] as const;
+/** Debian 12 has systemd 252, the generation of EL9; Debian 13 has 257, that of EL10; sid is ahead of Fedora. */
+export const suites = ["bookworm", "trixie", "sid"] as const;
 export type Suite = (typeof suites)[number];
-
-/** What a host has beside Debian's required packages. */
-const PACKAGES = [
-  ...["systemd", "systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "sudo"],
-  ...["procps", "iproute2", "util-linux", "passwd", "logrotate", "cron", "at", "strace", "python3", "acl", "git"],
-  // Two setuid sandboxes and a container engine, as sessions and bystanders; file systems to freeze.
-  ...["firejail", "chromium-sandbox", "crun", "e2fsprogs"],
-  ...["rpm", "dnf"],
-];
 
 /** Without the tag, which is the suite and the hash of the recipe. */
 export const IMAGE_NAME = "ai-tools-lab";
 
-const RECIPE_FOLDER = inProject("src", "tooling", "lab", "image");
 const IMPORT_LIMIT_MS = 300_000;
 
 /**
@@ -121,42 +110,4 @@ async function makeTarball(suite: Suite, tarball: string): Promise<void> {
     rmSync(work, { recursive: true, force: true });
     rmSync(unfinished, { force: true });
   }
-}
-
-function mmdebstrapOptions(aptConfiguration: string): string[] {
-  return [
-    "--variant=minbase",
-    `--include=${PACKAGES.join(",")}`,
-    `--aptopt=${aptConfiguration}`,
-    '--aptopt=APT::Install-Recommends "false"',
-    ...["man", "doc", "locale", "info"].map((folder) => `--dpkgopt=path-exclude=/usr/share/${folder}/*`),
-    `--customize-hook=mkdir "$1/tmp/recipe" && cp "$RECIPE"/* "$1/tmp/recipe/"`,
-    `--customize-hook=chroot "$1" sh /tmp/recipe/prepare.sh`,
-    `--customize-hook=rm -r "$1/tmp/recipe"`,
-  ];
-}
-
-/**
- * The archive that this machine itself installs from, asked for another suite where need be.
- * `apt-get indextargets` knows every format of the sources, apt-get(8).
- */
-async function mirrorOf(suite: Suite): Promise<string> {
-  const format = "$(RELEASE) $(COMPONENT) $(REPO_URI)";
-  const { stdout } = await runProgram(["apt-get", "indextargets", "--format", format, "Created-By: Packages"]);
-  const targets = stdout.split("\n").map((line) => line.split(" "));
-  const inMain = targets.filter(([release, component]) => component === "main" && !release?.includes("-"));
-  const uri = (inMain.find(([release]) => release === suite) ?? inMain[0])?.[2];
-  if (uri !== undefined) return uri;
-  throw new Refusal(
-    `apt on this machine has no Debian archive to make the ${suite} image from: add one to /etc/apt/sources.list.d and run apt-get update.`,
-  );
-}
-
-/** How this machine's apt fetches (proxies, time checks, ...), without what only describes the formats of archives. */
-async function acquireConfiguration(): Promise<string> {
-  const { stdout } = await runProgram(["apt-config", "dump", "Acquire"]);
-  const lines = stdout
-    .split("\n")
-    .filter((line) => !/^Acquire(::(IndexTargets|cdrom|Changelogs|CompressionTypes)\b.*)? /.test(line));
-  return lines.join("\n");
 }

@@ -32,16 +32,19 @@ export class LabTerminal {
   readonly exit: Promise<number>;
   readonly #client: ChildProcessWithoutNullStreams;
   readonly #endMaster: () => Promise<void>;
+  readonly #patience: number;
   readonly #watchers = new Set<() => void>();
   #text = "";
   #ended = false;
 
   /**
-   * @param client the docker command line that carries the terminal's bytes
+   * @param argv the command line that carries the terminal's bytes
    * @param endMaster kills the process that holds the master side
+   * @param patience the limits of waits are so many times as long
    */
-  constructor(argv: [string, ...string[]], endMaster: () => Promise<void>) {
+  constructor(argv: [string, ...string[]], endMaster: () => Promise<void>, patience: number = 1) {
     const [program, ...rest] = argv;
+    this.#patience = patience;
     this.#endMaster = endMaster;
     this.#client = spawn(program, rest, { stdio: ["pipe", "pipe", "pipe"] });
     const decoder = new TextDecoder();
@@ -78,7 +81,7 @@ export class LabTerminal {
    * @throws with everything that appeared, when it has not within the limit or the program has ended without it
    */
   async waitFor(pattern: RegExp, timeoutMs: number = DEFAULT_WAIT_MS): Promise<RegExpMatchArray> {
-    const deadline = performance.now() + timeoutMs;
+    const deadline = performance.now() + timeoutMs * this.#patience;
     for (;;) {
       const match = this.#text.match(pattern);
       if (match) return match;

@@ -2,7 +2,8 @@
 // The drill with a mutant in the helper's place, on a host of its own: what `npm start` would have said.
 
 import type { BoundaryLab } from "../boundary/boundary-lab.ts";
-import { keepEvidence, runDrill } from "../drill/drill.ts";
+import { runDrill } from "../drill/drill.ts";
+import { keepEvidence } from "../drill/keep.ts";
 import { step } from "../progress.ts";
 import type { Mutant } from "./list.ts";
 

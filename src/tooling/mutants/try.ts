@@ -6,7 +6,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 
 import { type BoundaryLab, withBoundaryLab } from "../boundary/boundary-lab.ts";
-import { allParts, projectOf } from "../boundary/parts.ts";
+import { partsOn, projectOf } from "../boundary/parts.ts";
 import { devices, HOSTS_VARIABLE, READY_HOST_VARIABLE, WORKERS_VARIABLE } from "../boundary/variables.ts";
 import { buildBinaries } from "../build/build.ts";
 import { Refusal } from "../cleanup.ts";
@@ -96,7 +96,7 @@ async function runTraps(
     [WORKERS_VARIABLE]: "1",
   };
   const outcomes: Outcome[] = [];
-  for (const { project } of allParts) {
+  for (const { project } of partsOn(suite)) {
     const own = traps.filter(({ file }) => projectOf(file) === project);
     if (own.length === 0) continue;
     const files = [...new Set(own.map(({ file }) => `tests/boundary/${file}`))];

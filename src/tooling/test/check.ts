@@ -26,6 +26,10 @@ const checks: Check[] = [
     name: "package, man pages and sudoers drop-in",
     run: async () => (await import("../package/lint.ts")).checkPackage(),
   },
+  {
+    name: "SELinux policy (bookworm)",
+    run: async () => (await import("../policy/command.ts")).checkPolicy("bookworm"),
+  },
 ];
 
 /** Runs every check, also after one has failed. */

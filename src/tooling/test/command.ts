@@ -7,18 +7,18 @@ import { attached, step } from "../progress.ts";
 import { runChecks } from "./check.ts";
 import { clean } from "./clean.ts";
 import { failed, type Outcome } from "./report.ts";
-import { conclude, everyTest } from "./run.ts";
+import { conclude, everyTest, pageTests } from "./run.ts";
 import { runProject } from "./vitest.ts";
 
 /** What `ci-full` tries after all tests, each as `npm run` would. */
-const FULL = [["package", "--twice"], ["start"], ["mutants"]];
+const FULL = [["package", "--twice"], ["policy", "--prove"], ["start"], ["mutants"]];
 
 const namedFiles = (args: ArgumentsCamelCase) => ((args.files as string[] | undefined) ?? []).map(String);
 
 export const commands: CommandModule[] = [
   {
     command: "test",
-    describe: "check, unit tests, package, boundary tests on real hosts",
+    describe: "check, unit tests, pages, package, boundary tests on real hosts",
     handler: async () => conclude(await everyTest()),
   },
   {
@@ -27,8 +27,13 @@ export const commands: CommandModule[] = [
     handler: async (args) => conclude(await runProject("unit", { files: namedFiles(args) })),
   },
   {
+    command: "test:pages",
+    describe: "the pages that people look at, in a real browser; pictures of them in build/pages",
+    handler: async () => conclude(await pageTests()),
+  },
+  {
     command: "check",
-    describe: "format, lint, types, man pages, sudoers drop-in, package lint",
+    describe: "format, lint, types, man pages, sudoers drop-in, package lint, SELinux policy",
     handler: async () => conclude(await runChecks()),
   },
   {
@@ -45,7 +50,8 @@ export const commands: CommandModule[] = [
   },
   {
     command: "ci-full",
-    describe: "all tests on all kinds of hosts, then the package twice, the drill and the mutants",
+    describe:
+      "all tests on all kinds of hosts, then the package twice, the SELinux policy on all suites, the drill and the mutants",
     handler: async () => {
       const outcomes = await everyTest(true);
       for (const argv of FULL) outcomes.push(await wholeCommand(argv));

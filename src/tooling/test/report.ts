@@ -11,7 +11,7 @@ export interface Outcome {
   /** Why it failed. */
   message?: string;
   durationMs?: number;
-  /** The suite of the host that it ran on, where it ran on one. */
+  /** The name of the kind of host that it ran on, where it ran on one. */
   host?: string;
 }
 

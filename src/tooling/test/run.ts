@@ -3,11 +3,13 @@
 // the exit code.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { partsOfEachChange } from "../boundary/parts.ts";
+import { hostsOfEachChange, leftOutOn, partsOn } from "../boundary/parts.ts";
 import { testsOnHosts } from "../boundary/run.ts";
-import { suites } from "../lab/image.ts";
+import { hostNames, kindOf } from "../lab/host-names.ts";
 import { inProject } from "../machine.ts";
 import { say, step } from "../progress.ts";
+import { ensurePackages } from "../setup/apt.ts";
+import { packagesFor } from "../setup/packages.ts";
 import { runChecks } from "./check.ts";
 import { type AllowedSkip, allPassed, closingLines, judgeSkips, type Outcome, tallyOf } from "./report.ts";
 import { runProject } from "./vitest.ts";
@@ -18,12 +20,26 @@ import { runProject } from "./vitest.ts";
  *   short enough for each change
  */
 export async function everyTest(full = false): Promise<Outcome[]> {
-  const onHosts = () => testsOnHosts(full ? { hosts: [...suites], full } : { parts: partsOfEachChange() });
+  const onEveryHost = hostNames.map((host) => ({ host, parts: partsOn(host) }));
+  const onHosts = () =>
+    testsOnHosts(full ? { hosts: onEveryHost, full, everything: true } : { hosts: hostsOfEachChange() });
   return [
     ...(await runChecks()),
     ...(await step("unit tests", () => runProject("unit"))),
+    ...(await step("page tests", pageTests)),
     ...(await step("boundary tests", onHosts)),
   ];
+}
+
+/** The archive may no longer have the release that a host's kernel is from. */
+const gone: AllowedSkip[] = hostNames
+  .filter((name) => kindOf(name).kernelOf !== undefined)
+  .map((name) => ({ name: `the host ${name}`, reason: "its packages are not in this machine's archive, see above" }));
+
+/** The pages that people look at, in a browser. */
+export async function pageTests(): Promise<Outcome[]> {
+  await ensurePackages(packagesFor.pages);
+  return runProject("pages");
 }
 
 /** Ends a run: writes the report, prints the closing lines and sets the exit code from the same outcomes. */
@@ -42,7 +58,12 @@ export function conclude(outcomes: Outcome[]): void {
   process.exitCode = allPassed(judged) ? 0 : 1;
 }
 
+/** Those of the committed list, what hosts leave out with its reason, and a host that cannot be made any more. */
 function allowedSkips(): AllowedSkip[] {
   const path = inProject("tests", "allowed-skips.json");
-  return existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as AllowedSkip[]) : [];
+  const listed = existsSync(path) ? (JSON.parse(readFileSync(path, "utf8")) as AllowedSkip[]) : [];
+  const leftOut = hostNames
+    .flatMap(leftOutOn)
+    .map(({ what, host, why }) => ({ name: `${what} [${host}]`, reason: why }));
+  return [...listed, ...leftOut, ...gone];
 }

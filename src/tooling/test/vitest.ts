@@ -7,7 +7,7 @@ import { attached, logged } from "../progress.ts";
 import { noTestRan, type Outcome, outcomesOf, type VitestReport } from "./report.ts";
 
 /** The projects of vitest.config.ts. */
-export type Project = "unit" | "boundary" | "worst-day" | "crowds";
+export type Project = "unit" | "pages" | "boundary" | "out-of-reach" | "worst-day" | "crowds";
 
 export interface ProjectOptions {
   /** Added to the environment of the tests. */
@@ -16,7 +16,7 @@ export interface ProjectOptions {
   files?: string[];
   /** Only tests whose name (groups and title) matches; see `patternOf`. The others are not counted at all. */
   pattern?: string;
-  /** The suite of the hosts, which the names then carry. */
+  /** The name of the hosts, which the names then carry. */
   host?: string;
   /** Its output goes to `build/logs/LOG.log` instead of this terminal. */
   log?: string;

@@ -3,9 +3,11 @@
 
 import { look, type SeenProcess } from "../../../src/tooling/drill/observer.ts";
 import type { LabHost } from "../../../src/tooling/lab/host.ts";
+import { patienceFor } from "../../../src/tooling/lab/host-names.ts";
 import { countersOnHost, tempersOnHost } from "../../../src/tooling/tempers/build-tempers.ts";
 import { type Counter, movedSince, readCounters, watchCounters } from "../../../src/tooling/tempers/counters.ts";
 import { accountUid } from "../../../src/tooling/tempers/payloads.ts";
+import { whichHost } from "./host.ts";
 
 /** How long nothing may move before it is called ended, in milliseconds; a counter that moves does so every 2 ms. */
 const stillnessMs = 400;
@@ -79,9 +81,18 @@ export async function clearHost(host: LabHost): Promise<void> {
     rm -f ${countersOnHost}/*`);
 }
 
-/** Waits for something that the kernel or systemd will say soon. */
+/** How a stop ends what lives in the slice: kernels before 5.14 have no kill for a whole cgroup. */
+export async function killOfSlice(host: LabHost): Promise<"cgroup-kill" | "per-pid"> {
+  const { code } = await host.run(["test", "-e", "/sys/fs/cgroup/user.slice/cgroup.kill"]);
+  return code === 0 ? "cgroup-kill" : "per-pid";
+}
+
+/**
+ * Waits for something that the kernel or systemd will say soon.
+ * @param limitMs on a container; see `patienceFor`
+ */
 export async function eventually(what: string, isSo: () => Promise<boolean>, limitMs = 10_000): Promise<void> {
-  const deadline = Date.now() + limitMs;
+  const deadline = Date.now() + limitMs * patienceFor(whichHost());
   while (!(await isSo())) {
     if (Date.now() > deadline) throw new Error(`${what}: not within ${limitMs} ms`);
     await new Promise((done) => setTimeout(done, 50));

@@ -108,6 +108,7 @@ export async function stopAmid(
 
 /** For a script that stops with `--json`: what came back, with the report. */
 export function withReport(result: StopResult, json: string): StopResult & { report: Report } {
+  if (json === "") throw new Error(`there is no report, and the script ended with ${result.code}: ${result.stderr}`);
   return { ...result, report: { ...(JSON.parse(json) as Report), lingered: result.lingered === true } };
 }
 

@@ -26,6 +26,31 @@ beforeEach(async () => {
   await startAccountManager(host);
 });
 
+/**
+ * Takes away what the temper `crowded` dug. PID 1 cannot, since such a path has no name, and goes through all of it again
+ * whenever it starts the manager: 4 to 14 s each time, on the host of whatever is tried next.
+ */
+afterEach(() =>
+  host.sh(
+    `python3 - <<'END'
+import os
+def is_dug(name): return set(name) == {"d"}
+def remove(top):
+  os.chdir(top)
+  below = [top]
+  while below:
+    inner = next((entry.name for entry in os.scandir(".") if entry.is_dir()), None)
+    if inner: os.chdir(inner)
+    else: os.chdir(".."); inner = below.pop(); os.rmdir(inner); continue
+    below.append(inner)
+for path, names, _ in os.walk("/sys/fs/cgroup"):
+  for name in filter(is_dug, names): remove(f"{path}/{name}")
+  names[:] = [name for name in names if not is_dug(name)]
+END`,
+    { timeoutMs: 300_000 },
+  ),
+);
+
 describe("processes at depth 2,000", () => {
   const deep = { name: "3501", temper: "crowded", signs: 1, seconds: 240, properties };
   const inPlaces = process.env.AI_TOOLS_FULL === "1" ? everywhere : everywhere.slice(0, 1);
