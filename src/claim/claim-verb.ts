@@ -5,9 +5,11 @@
 import type { Ground } from "../ground/ground.ts";
 import { claimDirectory } from "../ground/places.ts";
 import { writeRecord } from "../ground/records.ts";
+import { types } from "../ground/selinux.ts";
 import { accountName } from "../stop/identity.ts";
 import { EEXIST, isErrno } from "../stop/kernel.ts";
 import { type ClaimRecord, claimRecordPath, describeUnknown, readClaims } from "./claims.ts";
+import { findFormerType, labelProject } from "./labels.ts";
 import { hasLists, openToAccount } from "./lists.ts";
 import { aloneWithClaims, aloneWithProject } from "./locks.ts";
 import { isAtOrBelow, shownPath } from "./paths.ts";
@@ -36,19 +38,27 @@ async function claimProject(ground: Ground, project: Project, account: number): 
   if (typeof first === "string") return refuse(ground, first);
   const hadLists = known(first, project)?.hadLists ?? (await hasLists(ground, project));
   if (typeof hadLists === "string") return refuse(ground, `${shownPath(project.path)}: ${hadLists}`);
-  const noted = await aloneWithClaims(ground, () => note(ground, project, hadLists));
+  const former = findFormerType(ground, project);
+  if (typeof former === "string") return refuse(ground, `${shownPath(project.path)}: ${former}`);
+  // One that has the type of projects already had another before the first claim.
+  const type = former.type ?? known(first, project)?.formerType;
+  const found: Found = { hadLists, ...(type === undefined ? {} : { formerType: type }) };
+  const noted = await aloneWithClaims(ground, () => note(ground, project, found));
   if (typeof noted === "string") return refuse(ground, noted);
   if ("failed" in noted) return fail(ground, noted.failed);
   return openProject(ground, project, account, noted.record, noted.before);
 }
 
+/** What was there before the first claim. */
+type Found = Pick<ClaimRecord, "hadLists" | "formerType">;
+
 type Noted = { record: ClaimRecord; before: ClaimRecord | undefined } | { failed: string } | string;
 
 /** Puts the claim on record as unfinished, unless another one is in the way: then a sentence says which. */
-function note(ground: Ground, project: Project, hadLists: boolean): Noted {
+function note(ground: Ground, project: Project, found: Found): Noted {
   const before = findBefore(ground, project);
   if (typeof before === "string") return before;
-  const record = recordOf(ground, project, before, hadLists);
+  const record = recordOf(ground, project, before, found);
   const made = ground.makeDirectory(claimDirectory, 0o755);
   if (made !== 0 && made !== EEXIST) return { failed: `${claimDirectory} cannot be made (errno ${made}): NOT claimed` };
   const file = claimRecordPath(project.path);
@@ -85,10 +95,10 @@ function findBefore(ground: Ground, project: Project): ClaimRecord | undefined |
   return `${shown} was claimed by ${before.operator.name}; they or root end that claim first: ${again("unclaim", project.path)}`;
 }
 
-function recordOf(ground: Ground, project: Project, before: ClaimRecord | undefined, hadLists: boolean): ClaimRecord {
+function recordOf(ground: Ground, project: Project, before: ClaimRecord | undefined, found: Found): ClaimRecord {
   const { path, device, inode, owner } = project;
   const since = known(before, project)?.since ?? new Date(ground.wallClockMs()).toISOString();
-  return { path, device, inode, operator: owner, since, hadLists };
+  return { path, device, inode, operator: owner, since, ...found };
 }
 
 async function openProject(
@@ -107,6 +117,11 @@ async function openProject(
       `${shownPath(project.path)} is opened to ${accountName} in part (${opened}), and cannot be used. To go on: ${again("claim", project.path)}. To take it back: ${again("unclaim", project.path)}`,
     );
   }
+  const labelled = labelProject(ground, project, account);
+  if (typeof labelled === "string") {
+    const shown = shownPath(project.path);
+    return fail(ground, `${shown}: ${labelled}, and it cannot be used. Once more: ${again("claim", project.path)}`);
+  }
   const written = writeRecord(ground, file, record);
   if (written !== 0) {
     return fail(ground, `${file} cannot be written (errno ${written}). Once more: ${again("claim", project.path)}`);
@@ -121,9 +136,16 @@ async function openProject(
       `${opened.accounts} of what is in it belongs to ${accountName} itself; to get that back: ${again("reclaim", project.path)}`,
     );
   }
-  if (opened.failed === 0) return exitCodes.done;
-  const what = `opened to ${accountName}, since only what is yours can be (the rest is; .: the project)`;
-  return failList(ground, opened.failed, what, opened.failures);
+  if (labelled !== undefined && labelled.left > 0) {
+    tell(ground, `${labelled.left} of what is in it has an SELinux type of its own and keeps it`);
+  }
+  let code: number = exitCodes.done;
+  if (opened.failed > 0) {
+    const what = `opened to ${accountName}, since only what is yours can be (the rest is; .: the project)`;
+    code = failList(ground, opened.failed, what, opened.failures);
+  }
+  if (labelled === undefined || labelled.failed === 0) return code;
+  return failList(ground, labelled.failed, `given the SELinux type ${types.project}`, labelled.failures);
 }
 
 /** Nothing was opened: the record is as it was before. */

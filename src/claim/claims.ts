@@ -5,6 +5,7 @@
 import type { Ground, PathStat } from "../ground/ground.ts";
 import { claimDirectory } from "../ground/places.ts";
 import { type Claim, encodeUtf8, readRecord } from "../ground/records.ts";
+import { typeOf, types } from "../ground/selinux.ts";
 import { ENOENT, type Errno, isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import { isAtOrBelow, isPlainPath, pastedPath, shownPath } from "./paths.ts";
@@ -15,6 +16,8 @@ export interface ClaimRecord extends Claim {
   unfinished?: "claim" | "unclaim";
   /** Whether something in the project had an access control list before the claim: then those stay at its end. */
   hadLists: boolean;
+  /** The SELinux type that the directory had; absent where a claim changed none. */
+  formerType?: string;
 }
 
 /** Every claim, and a sentence for each record that cannot be used. */
@@ -95,6 +98,14 @@ export function isSameDirectory(ground: Ground, claim: Claim): boolean {
   return whatBecameOf(ground, claim) === "same";
 }
 
+/** Where SELinux has a type for projects: what is to be said where the directory has another one (no full stop). */
+export function whyNotLabelled(ground: Ground, { path }: Claim): string | undefined {
+  const context = ground.fileContext(path);
+  if (!isErrno(context) && typeOf(context) === types.project) return undefined;
+  const label = isErrno(context) ? `no SELinux label that can be read (errno ${context})` : printable(context, 200);
+  return `${shownPath(path)} has ${label} and not the type ${types.project}`;
+}
+
 function isDirectoryOf(stat: PathStat, claim: Claim): boolean {
   return stat.kind === "directory" && stat.device === claim.device && stat.inode === claim.inode;
 }
@@ -109,7 +120,8 @@ function isClaimRecord(value: unknown): value is ClaimRecord {
     isPerson(claim.operator) &&
     typeof claim.since === "string" &&
     [undefined, "claim", "unclaim"].includes(claim.unfinished) &&
-    typeof claim.hadLists === "boolean"
+    typeof claim.hadLists === "boolean" &&
+    (claim.formerType === undefined || /^[A-Za-z0-9_.-]{1,256}$/.test(`${claim.formerType}`))
   );
 }
 

@@ -2,7 +2,7 @@
 // `unclaim PATH`: what the account owns in a project goes back to its owner, the account's access ends, and the record
 // goes last. Until then the record says that the end is unfinished, and no session is started there.
 
-import type { Ground, HandedBack, PathStat } from "../ground/ground.ts";
+import type { Ground, HandedBack, PathStat, Relabelled } from "../ground/ground.ts";
 import { findPerson } from "../ground/operator.ts";
 import { type Person, writeRecord } from "../ground/records.ts";
 import { isRunning, readSessions, removeSession, sessionsOf } from "../run/session-records.ts";
@@ -10,6 +10,7 @@ import { accountName } from "../stop/identity.ts";
 import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import { type ClaimRecord, claimRecordPath, describeUnknown, whatBecameOf } from "./claims.ts";
+import { unlabelProject } from "./labels.ts";
 import { type Changes, closeToAccount } from "./lists.ts";
 import { aloneWithProject } from "./locks.ts";
 import { shownPath } from "./paths.ts";
@@ -157,6 +158,8 @@ interface Ended {
   told: string;
   notGiven: HandedBack;
   notClosed: Changes;
+  /** undefined: no labels were changed. */
+  labels: Relabelled | undefined;
 }
 
 /**
@@ -181,7 +184,9 @@ async function takeEverythingBack(ground: Ground, claim: ClaimRecord, account: n
       notClosed = closed;
     }
     if (round === 1) continue;
-    return { told: describeHandBack({ ...handed, changed }, path, owner), notGiven: handed, notClosed };
+    const labels = unlabelProject(ground, { path, device, inode, owner }, account, claim);
+    if (typeof labels === "string") return labels;
+    return { told: describeHandBack({ ...handed, changed }, path, owner), notGiven: handed, notClosed, labels };
   }
 }
 
@@ -196,7 +201,7 @@ function removeSessionsOf(ground: Ground, claim: ClaimRecord): void {
   for (const session of sessionsOf(readSessions(ground).sessions, claim.path)) removeSession(ground, session);
 }
 
-function tellFailures(ground: Ground, { notGiven, notClosed }: Ended): number {
+function tellFailures(ground: Ground, { notGiven, notClosed, labels }: Ended): number {
   let code: number = exitCodes.done;
   if (notGiven.failed > 0) code = failList(ground, notGiven.failed, "given back", notGiven.failures);
   if (notClosed.accounts > 0)
@@ -204,5 +209,7 @@ function tellFailures(ground: Ground, { notGiven, notClosed }: Ended): number {
   if (notClosed.failed > 0) {
     code = failList(ground, notClosed.failed, `closed to ${accountName} (.: the project)`, notClosed.failures);
   }
+  if (labels !== undefined && labels.failed > 0)
+    code = failList(ground, labels.failed, "given the SELinux type that the project had", labels.failures);
   return code;
 }

@@ -44,6 +44,33 @@ export interface HandedBack {
   failures: string[];
 }
 
+/** A directory whose content is to have another SELinux type. */
+export interface Relabel {
+  /** Absolute; opened without following a link at its end. */
+  path: string;
+  /** It is the directory that was claimed only if both agree with what was opened. */
+  device: number;
+  inode: number;
+  /** Only what belongs to one of these two is changed. */
+  owner: number;
+  account: number;
+  /** Only these types are changed. */
+  from: readonly string[];
+  to: string;
+}
+
+/** What became of it. */
+export interface Relabelled {
+  changed: number;
+  /** What has yet another type, and keeps it. */
+  left: number;
+  mounts: number;
+  /** What could not be looked at or changed. */
+  failed: number;
+  /** As in `HandedBack`. */
+  failures: string[];
+}
+
 /** A directory that is to be seen at another place as well. */
 export interface Binding {
   /** Absolute; opened without following a link at its end. */
@@ -91,6 +118,8 @@ export interface Ground extends Host {
    * Can take minutes; INT and TERM end the process meanwhile, unless they are ignored, and a second call does the rest.
    */
   handBack(request: HandBack): HandedBack | Errno;
+  /** By descriptors alone as well: the type of each context, and nothing else of it. */
+  relabel(request: Relabel): Relabelled | Errno;
   /**
    * Runs a program in the foreground, with this process's own descriptors and directory and a fixed environment plus
    * `environment`, and waits for its end: exit code, or 128+n for a signal n; 127 where it cannot be executed.
@@ -100,17 +129,21 @@ export interface Ground extends Host {
   startInForeground(argv: string[], how?: Foreground): Child | Errno;
   /** Moves a file to a name that nothing has, in the same directory. */
   rename(from: string, to: string): Errno;
-  /**
-   * What a descriptor of this process's caller is. "name": it only names a file (O_PATH). Through it, and through a
-   * directory, whoever gets it reaches what its own mount namespace does not show.
-   */
-  descriptorKind(descriptor: 0 | 1 | 2): "directory" | "name" | "other" | Errno;
   /** Mounts the very directory, without what is mounted below it, at a place. ESTALE: the path leads to another one. */
   bindDirectory(binding: Binding): Errno;
   /** Takes the uppermost mount at a place away; EINVAL where there is none. Who uses it keeps it. */
   unbindDirectory(place: string): Errno;
-  /** A pipe for `startInForeground`: this process closes each end once the program that has it was started. */
-  openPipe(): { reads: Handle; writes: Handle } | Errno;
+  /**
+   * A pipe with a name, for root alone, in place of what has that name; open at both ends, so that nobody who opens one of
+   * them waits. This process closes it once others have their ends.
+   */
+  makeNamedPipe(path: string): Handle | Errno;
+  /** Whether two descriptors of this process's caller are of the same file, terminal or pipe. */
+  isSameFile(one: 0 | 1 | 2, other: 0 | 1 | 2): boolean;
+  /** One question to a file of the kernel that answers on the same descriptor: one write, one read. */
+  ask(path: string, question: string): string | Errno;
+  /** The SELinux context of a file, of a link itself; ENODATA or EOPNOTSUPP where it has none. */
+  fileContext(path: string): string | Errno;
   /** From now on these signals only come to `arrivedSignals`; programs that are started get them as by default. */
   watchSignals(signals: readonly number[]): void;
   /** Those that arrived since the last call, each once. They are noticed in `sleep` only. */

@@ -4,7 +4,7 @@
 
 import { type Answer, HandMadeChild, HandMadeHost } from "../stop/hand-made-host.fixture.ts";
 import { type Child, EAGAIN, EEXIST, EINVAL, ENOENT, type Errno, type Handle, isErrno } from "../stop/kernel.ts";
-import type { Binding, Foreground, Ground, HandBack, HandedBack, PathStat } from "./ground.ts";
+import type { Binding, Foreground, Ground, HandBack, HandedBack, PathStat, Relabel, Relabelled } from "./ground.ts";
 import { encodeUtf8 } from "./records.ts";
 
 /** A handback in which this became of it. */
@@ -12,11 +12,17 @@ export function handedBack(changes: Partial<HandedBack> = {}): HandedBack {
   return { changed: 0, gitLeft: 0, mounts: 0, failed: 0, failures: [], ...changes };
 }
 
+/** A change of labels in which this became of it. */
+export function relabelled(changes: Partial<Relabelled> = {}): Relabelled {
+  return { changed: 0, left: 0, mounts: 0, failed: 0, failures: [], ...changes };
+}
+
 function currently<T>(answer: Answer<T>): T {
   return typeof answer === "function" ? (answer as () => T)() : answer;
 }
 
 const linkErrno = 40;
+const ENODATA = 61;
 
 export class HandMadeGround extends HandMadeHost implements Ground {
   words: string[] = [];
@@ -28,19 +34,26 @@ export class HandMadeGround extends HandMadeHost implements Ground {
   readonly realPaths = new Map<string, Answer<string | Errno>>();
   /** What a handback says; nothing to give where nothing is said. */
   handBackAnswer: (request: HandBack) => HandedBack | Errno = () => handedBack();
+  /** What a change of labels says; nothing to change where nothing is said. */
+  relabelAnswer: (request: Relabel) => Relabelled | Errno = () => relabelled();
   /** Locks that another process has. */
   readonly lockedByOthers = new Set<string>();
   /** What is mounted, by place. */
   readonly mounted = new Map<string, Binding>();
-  /** What a descriptor is; "other" where nothing is said. */
-  readonly descriptorKinds = new Map<0 | 1 | 2, ReturnType<Ground["descriptorKind"]>>();
   /** What mounting says; 0 where nothing is said. */
   bindAnswer: (binding: Binding) => Errno = () => 0;
+  /** What a file that answers says. */
+  answers: (path: string, question: string) => string | Errno = () => ENOENT;
+  /** SELinux contexts of files, by path. */
+  readonly fileContexts = new Map<string, string | Errno>();
+  /** Descriptors that are of the same file. */
+  sameFiles: (0 | 1 | 2)[][] = [];
   /** Signals to this process, and when they come. */
   signalsToCome: { signal: number; atMs: number }[] = [];
 
   /** What was done, in order: `umask 22`, `create PATH`, `append PATH`, `replace PATH`, `remove PATH`, `makeDirectory
-   * PATH`, `write PATH`, `signal PID SIGNAL`, `run COMMAND LINE` (every program), `handBack PATH`, `lock PATH`, `rename PATH PATH`,
+   * PATH`, `write PATH`, `signal PID SIGNAL`, `run COMMAND LINE` (every program), `handBack PATH`, `relabel PATH
+   * TYPE`, `lock PATH`, `rename PATH PATH`, `pipe PATH`,
    * `bind PATH PLACE`, `unbind PLACE` (where something was mounted). */
   readonly acts: string[] = [];
   /** Every program that was executed, its arguments apart. */
@@ -48,6 +61,7 @@ export class HandMadeGround extends HandMadeHost implements Ground {
   /** Those in the foreground, with what they got. */
   readonly foreground: { argv: string[]; how: Foreground }[] = [];
   readonly handBacks: HandBack[] = [];
+  readonly relabels: Relabel[] = [];
   /** Mode of each file and directory that was made, as it was asked for. */
   readonly modes = new Map<string, number>();
   readonly watched = new Set<number>();
@@ -166,10 +180,6 @@ export class HandMadeGround extends HandMadeHost implements Ground {
     return 0;
   }
 
-  descriptorKind(descriptor: 0 | 1 | 2): ReturnType<Ground["descriptorKind"]> {
-    return this.descriptorKinds.get(descriptor) ?? "other";
-  }
-
   bindDirectory(binding: Binding): Errno {
     this.acts.push(`bind ${binding.path} ${binding.place}`);
     const errno = this.bindAnswer(binding);
@@ -183,8 +193,30 @@ export class HandMadeGround extends HandMadeHost implements Ground {
     return 0;
   }
 
-  openPipe(): { reads: Handle; writes: Handle } | Errno {
-    return { reads: { fd: this.#nextDescriptor++ }, writes: { fd: this.#nextDescriptor++ } };
+  relabel(request: Relabel): Relabelled | Errno {
+    this.acts.push(`relabel ${request.path} ${request.to}`);
+    this.relabels.push(request);
+    return this.relabelAnswer(request);
+  }
+
+  ask(path: string, question: string): string | Errno {
+    return this.answers(path, question);
+  }
+
+  fileContext(path: string): string | Errno {
+    return this.fileContexts.get(path) ?? ENODATA;
+  }
+
+  makeNamedPipe(path: string): Handle | Errno {
+    this.acts.push(`pipe ${path}`);
+    const refused = currently(this.writeAnswers.get(path)) ?? 0;
+    if (refused !== 0) return refused;
+    this.files.set(path, "");
+    return { fd: this.#nextDescriptor++ };
+  }
+
+  isSameFile(one: 0 | 1 | 2, other: 0 | 1 | 2): boolean {
+    return this.sameFiles.some((files) => files.includes(one) && files.includes(other));
   }
 
   watchSignals(signals: readonly number[]): void {

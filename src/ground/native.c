@@ -4,6 +4,7 @@
 
 #include "hand-back.h"
 #include "quickjs.h"
+#include "relabel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,21 +70,6 @@ static JSValue native_realpath(JSContext *ctx, JSValueConst self, int count, JSV
   return text;
 }
 
-// kindOf(fd): 2 where the descriptor only names a file (O_PATH), 1 where it is a directory, else 0. Both let whoever gets
-// them open what stands below, or the file itself, in the mount namespace that they come from.
-static JSValue native_kind_of(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
-  struct stat stat;
-  int32_t fd;
-  (void)self;
-  (void)count;
-  if (JS_ToInt32(ctx, &fd, words[0])) return JS_EXCEPTION;
-  int flags = fcntl(fd, F_GETFL);
-  if (flags < 0) return JS_NewInt32(ctx, -errno);
-  if ((flags & O_PATH) != 0) return JS_NewInt32(ctx, 2);
-  if (fstat(fd, &stat) != 0) return JS_NewInt32(ctx, -errno);
-  return JS_NewInt32(ctx, S_ISDIR(stat.st_mode) ? 1 : 0);
-}
-
 // The very directory that is meant, as a descriptor; -errno where the path leads to another one or through a last link.
 static int open_directory(const char *path, double device, double inode, double uid) {
   struct stat stat;
@@ -135,6 +121,31 @@ static JSValue native_unbind_directory(JSContext *ctx, JSValueConst self, int co
   return JS_NewInt32(ctx, -error);
 }
 
+// mkfifo(path, mode): 0 or -errno.
+static JSValue native_mkfifo(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  int32_t mode;
+  (void)self;
+  (void)count;
+  if (JS_ToInt32(ctx, &mode, words[1])) return JS_EXCEPTION;
+  const char *path = JS_ToCString(ctx, words[0]);
+  if (path == NULL) return JS_EXCEPTION;
+  int error = mkfifo(path, (mode_t)mode & 0777) != 0 ? errno : 0;
+  JS_FreeCString(ctx, path);
+  return JS_NewInt32(ctx, -error);
+}
+
+// fileContext(path): the SELinux context of a file, of a link itself, or -errno; -EINVAL where it is no plain text.
+static JSValue native_file_context(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  char context[most_context_bytes];
+  (void)self;
+  (void)count;
+  const char *path = JS_ToCString(ctx, words[0]);
+  if (path == NULL) return JS_EXCEPTION;
+  int error = read_context(path, 1, context);
+  JS_FreeCString(ctx, path);
+  return error != 0 ? JS_NewInt32(ctx, -error) : JS_NewString(ctx, context);
+}
+
 // Whoever waits for a walk must be able to end it, and no handler of QuickJS runs in it. What is ignored stays ignored.
 static void let_end(int signal, struct sigaction *before) {
   struct sigaction by_default = {.sa_handler = SIG_DFL};
@@ -142,7 +153,7 @@ static void let_end(int signal, struct sigaction *before) {
   if (before->sa_handler != SIG_IGN) sigaction(signal, &by_default, NULL);
 }
 
-static JSValue result_as_object(JSContext *ctx, const struct handed_back *result) {
+static JSValue result_as_object(JSContext *ctx, const struct walked *result) {
   JSValue object = JS_NewObject(ctx), failures = JS_NewArray(ctx);
   for (int index = 0; index < result->failures_kept; index++) {
     const struct failure *failure = &result->failures[index];
@@ -153,6 +164,7 @@ static JSValue result_as_object(JSContext *ctx, const struct handed_back *result
     JS_SetPropertyUint32(ctx, failures, (uint32_t)index, entry);
   }
   JS_SetPropertyStr(ctx, object, "changed", JS_NewInt64(ctx, (int64_t)result->changed));
+  JS_SetPropertyStr(ctx, object, "left", JS_NewInt64(ctx, (int64_t)result->left));
   JS_SetPropertyStr(ctx, object, "gitLeft", JS_NewInt64(ctx, (int64_t)result->git_left));
   JS_SetPropertyStr(ctx, object, "mounts", JS_NewInt64(ctx, (int64_t)result->mounts));
   JS_SetPropertyStr(ctx, object, "failed", JS_NewInt64(ctx, (int64_t)result->failed));
@@ -160,41 +172,72 @@ static JSValue result_as_object(JSContext *ctx, const struct handed_back *result
   return object;
 }
 
+// The project of the first three words; its path is to be freed. An exception where it is none.
+static int get_project(JSContext *ctx, JSValueConst *words, struct project *project) {
+  if (JS_ToFloat64(ctx, &project->device, words[1]) || JS_ToFloat64(ctx, &project->inode, words[2])) return -1;
+  size_t length;
+  project->path = JS_ToCStringLen(ctx, &length, words[0]);
+  if (project->path == NULL) return -1;
+  if (strlen(project->path) == length) return 0;
+  JS_ThrowTypeError(ctx, "a path with a NUL in it");
+  return -1;
+}
+
+// relabel(path, device, inode, owner, account, from, to): see relabel.c. Numbers that are no uid are -EINVAL.
+static JSValue native_relabel(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
+  struct relabel request = {0};
+  struct walked result;
+  int64_t owner, account;
+  (void)self;
+  (void)count;
+  if (JS_ToInt64(ctx, &owner, words[3]) || JS_ToInt64(ctx, &account, words[4])) return JS_EXCEPTION;
+  if (owner <= 0 || owner >= UINT32_MAX || account <= 0 || account >= UINT32_MAX) return JS_NewInt32(ctx, -EINVAL);
+  request.owner = (uid_t)owner;
+  request.account = (uid_t)account;
+  request.from = JS_ToCString(ctx, words[5]);
+  request.to = JS_ToCString(ctx, words[6]);
+  if (request.from == NULL || request.to == NULL || get_project(ctx, words, &request.project)) return JS_EXCEPTION;
+  int error = relabel(&request, &result);
+  JS_FreeCString(ctx, request.project.path);
+  JS_FreeCString(ctx, request.from);
+  JS_FreeCString(ctx, request.to);
+  return error != 0 ? JS_NewInt32(ctx, -error) : result_as_object(ctx, &result);
+}
+
 // handBack(path, device, inode, from, uid, gid, withGit): see hand-back.c. Numbers that are no uid are -EINVAL.
 static JSValue native_hand_back(JSContext *ctx, JSValueConst self, int count, JSValueConst *words) {
   struct hand_back request = {0};
-  struct handed_back result;
+  struct walked result;
   struct sigaction interrupt, terminate;
   int64_t numbers[3];
-  size_t length;
   (void)self;
   (void)count;
-  if (JS_ToFloat64(ctx, &request.device, words[1]) || JS_ToFloat64(ctx, &request.inode, words[2])) return JS_EXCEPTION;
+  if (get_project(ctx, words, &request.project)) return JS_EXCEPTION;
   for (int index = 0; index < 3; index++) {
     if (JS_ToInt64(ctx, &numbers[index], words[3 + index])) return JS_EXCEPTION;
-    if (numbers[index] <= 0 || numbers[index] >= UINT32_MAX) return JS_NewInt32(ctx, -EINVAL);
+    if (numbers[index] <= 0 || numbers[index] >= UINT32_MAX) numbers[index] = 0;
   }
   request.from = (uid_t)numbers[0];
   request.uid = (uid_t)numbers[1];
   request.gid = (gid_t)numbers[2];
   request.with_git = JS_ToBool(ctx, words[6]);
-  request.path = JS_ToCStringLen(ctx, &length, words[0]);
-  if (request.path == NULL) return JS_EXCEPTION;
   let_end(SIGINT, &interrupt);
   let_end(SIGTERM, &terminate);
-  int error = strlen(request.path) == length ? hand_back(&request, &result) : EINVAL;
+  int error = hand_back(&request, &result);
   sigaction(SIGINT, &interrupt, NULL);
   sigaction(SIGTERM, &terminate, NULL);
-  JS_FreeCString(ctx, request.path);
+  JS_FreeCString(ctx, request.project.path);
   return error != 0 ? JS_NewInt32(ctx, -error) : result_as_object(ctx, &result);
 }
 
 static const JSCFunctionListEntry functions[] = {
     JS_CFUNC_DEF("umask", 1, native_umask),       JS_CFUNC_DEF("flock", 1, native_flock),
     JS_CFUNC_DEF("getcwd", 0, native_getcwd),     JS_CFUNC_DEF("realpath", 1, native_realpath),
-    JS_CFUNC_DEF("handBack", 7, native_hand_back), JS_CFUNC_DEF("kindOf", 1, native_kind_of),
+    JS_CFUNC_DEF("handBack", 7, native_hand_back),
     JS_CFUNC_DEF("bindDirectory", 5, native_bind_directory),
     JS_CFUNC_DEF("unbindDirectory", 1, native_unbind_directory),
+    JS_CFUNC_DEF("fileContext", 1, native_file_context), JS_CFUNC_DEF("relabel", 7, native_relabel),
+    JS_CFUNC_DEF("mkfifo", 2, native_mkfifo),
 };
 
 static int add_functions(JSContext *ctx, JSModuleDef *module) {

@@ -13,6 +13,9 @@ export const holdPath = "/var/lib/ai-tools/hold.json";
 /** Where sessions write what belongs to no project; never the account's home in passwd. */
 export const sessionHome = "/var/lib/ai-tools/home";
 
+/** What every session executes first, and the only way into its SELinux domain (src/run/ai-tools-session). */
+export const launcherPath = "/usr/lib/ai-tools/ai-tools-session";
+
 /** The root helpers, each reached through sudo. */
 export const helpers = {
   claim: "/usr/libexec/ai-tools/ai-tools-claim",

@@ -11,9 +11,10 @@ const kernel = {
   directory: "/home/olga/work" as string | number,
   real: "/srv/project" as string | number,
   flock: 0,
-  kinds: [0, 1, 2] as number[],
   bound: 0,
   handedBack: -116 as unknown,
+  made: 0,
+  context: "a:b:c" as string | number,
   asked: [] as unknown[],
   masks: [] as number[],
 };
@@ -36,7 +37,6 @@ vi.mock("native", () => ({
   realpath: () => kernel.real,
   flock: () => kernel.flock,
   umask: (mask: number) => kernel.masks.push(mask),
-  kindOf: (fd: number) => kernel.kinds[fd],
   bindDirectory: (...words: unknown[]) => {
     kernel.asked.push(words);
     return kernel.bound;
@@ -46,6 +46,15 @@ vi.mock("native", () => ({
     kernel.asked.push(words);
     return kernel.handedBack;
   },
+  relabel: (...words: unknown[]) => {
+    kernel.asked.push(words);
+    return kernel.handedBack;
+  },
+  mkfifo: (...words: unknown[]) => {
+    kernel.asked.push(words);
+    return kernel.made;
+  },
+  fileContext: () => kernel.context,
 }));
 
 /** By a name that the type checker does not follow: this file is checked against QuickJS's `os`, not Node's. */
@@ -133,10 +142,8 @@ describe("a program in the foreground", () => {
 
   test("has the ends of pipes where it is given them", () => {
     const ground = groundOf();
-    const pipe = ground.openPipe();
-    if (typeof pipe === "number") throw new Error(`errno ${pipe}`);
-    ground.startInForeground(["/usr/bin/cat"], { descriptors: { 1: pipe.writes } });
-    expect(world.executed[0]?.options).toMatchObject({ stdin: 0, stdout: pipe.writes.fd, stderr: 2 });
+    ground.startInForeground(["/usr/bin/cat"], { descriptors: { 1: { fd: 9 } } });
+    expect(world.executed[0]?.options).toMatchObject({ stdin: 0, stdout: 9, stderr: 2 });
   });
 
   test("that a signal ended is told as a shell tells it", () => {
@@ -226,20 +233,6 @@ describe("a record", () => {
   });
 });
 
-describe("a descriptor", () => {
-  test.each([
-    [0, "other"],
-    [1, "directory"],
-    [2, "name"],
-    [3, "name"],
-    [-9, 9],
-  ])("of kind %j is %j: what is not known counts as a way out", (kind, expected) => {
-    kernel.kinds = [kind, 0, 0];
-    expect(groundOf().descriptorKind(0)).toBe(expected);
-    expect(groundOf().descriptorKind(1)).toBe("other");
-  });
-});
-
 describe("a directory at another place", () => {
   test("is asked for by what it must be, and an errno is an errno", () => {
     const binding = { path: "/home/olga/p", device: 1, inode: 2, uid: 1001, place: "/run/x" };
@@ -276,4 +269,38 @@ describe("a handback", () => {
       failures: ["a/\\x1b[2J\\xff: error 1", ".: error 30", "deep: moved meanwhile"],
     });
   });
+});
+
+describe("a change of labels", () => {
+  const request = { path: "/srv/p", device: 1, inode: 2, owner: 1001, account: 647, from: ["a_t", "b_t"], to: "c_t" };
+
+  test("is one call, with each type between two spaces; its errno is positive", () => {
+    kernel.handedBack = -116;
+    expect(groundOf().relabel(request)).toBe(116);
+    expect(kernel.asked).toEqual([["/srv/p", 1, 2, 1001, 647, " a_t b_t ", "c_t"]]);
+  });
+
+  test("tells what kept its own and what could not be changed", () => {
+    const path = Uint8Array.from("x", (letter) => letter.charCodeAt(0)).buffer;
+    kernel.handedBack = { changed: 3, left: 2, gitLeft: 0, mounts: 1, failed: 1, failures: [{ path, errno: 95 }] };
+    expect(groundOf().relabel(request)).toEqual({
+      changed: 3,
+      left: 2,
+      mounts: 1,
+      failed: 1,
+      failures: ["x: error 95"],
+    });
+  });
+});
+
+test("a context, or a positive errno", () => {
+  expect(groundOf().fileContext("/x")).toBe("a:b:c");
+  kernel.context = -61;
+  expect(groundOf().fileContext("/x")).toBe(61);
+});
+
+test("a named pipe takes the place of what has its name, for root alone; a refusal is a positive errno", () => {
+  kernel.made = -30;
+  expect(groundOf().makeNamedPipe("/run/x")).toBe(30);
+  expect(kernel.asked).toEqual(["/run/x", ["/run/x", 0o600]]);
 });

@@ -5,7 +5,16 @@
 import * as native from "native";
 import * as os from "os";
 import * as std from "std";
-import { close, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, Outgoing } from "../stop/descriptors.ts";
+import {
+  close,
+  encode,
+  O_NOCTTY,
+  O_NOFOLLOW,
+  O_NONBLOCK,
+  Outgoing,
+  readWhole,
+  writeWhole,
+} from "../stop/descriptors.ts";
 import {
   type Child,
   EAGAIN,
@@ -21,7 +30,7 @@ import {
 import { limits } from "../stop/limits.ts";
 import { printable } from "../stop/printable.ts";
 import { QuickjsHost } from "../stop/quickjs-kernel.ts";
-import type { Binding, Foreground, Ground, HandBack, HandedBack, PathStat } from "./ground.ts";
+import type { Binding, Foreground, Ground, HandBack, HandedBack, PathStat, Relabel, Relabelled } from "./ground.ts";
 import { encodeUtf8 } from "./records.ts";
 
 /** The way back up to a directory is gone. */
@@ -94,12 +103,15 @@ export class QuickjsGround extends QuickjsHost implements Ground {
   handBack({ path, device, inode, from, uid, gid, withGit }: HandBack): HandedBack | Errno {
     const result = native.handBack(path, device, inode, from, uid, gid, withGit);
     if (isErrno(result)) return -result;
-    const failures = result.failures.map(({ path: bytes, errno }) => {
-      const name = String.fromCharCode(...new Uint8Array(bytes));
-      const reason = errno === ESTALE ? "moved meanwhile" : std.strerror(errno);
-      return `${printable(name === "" ? "." : name)}: ${reason}`;
-    });
-    return { ...result, failures };
+    const { changed, gitLeft, mounts, failed } = result;
+    return { changed, gitLeft, mounts, failed, failures: failuresOf(result) };
+  }
+
+  relabel({ path, device, inode, owner, account, from, to }: Relabel): Relabelled | Errno {
+    const result = native.relabel(path, device, inode, owner, account, ` ${from.join(" ")} `, to);
+    if (isErrno(result)) return -result;
+    const { changed, left, mounts, failed } = result;
+    return { changed, left, mounts, failed, failures: failuresOf(result) };
   }
 
   runInForeground(argv: string[], environment: Record<string, string> = {}): number {
@@ -123,11 +135,6 @@ export class QuickjsGround extends QuickjsHost implements Ground {
     return -os.rename(from, to);
   }
 
-  descriptorKind(descriptor: 0 | 1 | 2): "directory" | "name" | "other" | Errno {
-    const kind = native.kindOf(descriptor);
-    return kind < 0 ? -kind : ((["other", "directory", "name"] as const)[kind] ?? "name");
-  }
-
   bindDirectory({ path, device, inode, uid, place }: Binding): Errno {
     return -native.bindDirectory(path, device, inode, uid, place);
   }
@@ -136,9 +143,18 @@ export class QuickjsGround extends QuickjsHost implements Ground {
     return -native.unbindDirectory(place);
   }
 
-  openPipe(): { reads: Handle; writes: Handle } | Errno {
-    const pipe = os.pipe();
-    return pipe === null ? EAGAIN : { reads: { fd: pipe[0] }, writes: { fd: pipe[1] } };
+  makeNamedPipe(path: string): Handle | Errno {
+    os.remove(path);
+    const errno = -native.mkfifo(path, 0o600);
+    if (errno !== 0) return errno;
+    const fd = os.open(path, os.O_RDWR | O_NOFOLLOW | O_NOCTTY);
+    return fd < 0 ? -fd : { fd };
+  }
+
+  isSameFile(one: 0 | 1 | 2, other: 0 | 1 | 2): boolean {
+    const [first] = os.stat(`/proc/self/fd/${one}`);
+    const [second] = os.stat(`/proc/self/fd/${other}`);
+    return first !== null && second !== null && first.dev === second.dev && first.ino === second.ino;
   }
 
   // What is printed goes to the caller's descriptors as they are: nobody's life depends on these programs' not waiting for
@@ -173,6 +189,19 @@ export class QuickjsGround extends QuickjsHost implements Ground {
     return Promise.resolve(false);
   }
 
+  ask(path: string, question: string): string | Errno {
+    const fd = os.open(path, os.O_RDWR | O_NOCTTY);
+    if (fd < 0) return -fd;
+    const errno = writeWhole(fd, encode(question));
+    const answer = errno === 0 ? readWhole(fd, limits.fileBytes) : errno;
+    close(fd);
+    return answer;
+  }
+
+  fileContext(path: string): string | Errno {
+    return answer(native.fileContext(path));
+  }
+
   watchSignals(signals: readonly number[]): void {
     for (const signal of signals) os.signal(signal, () => void this.#arrived.add(signal));
   }
@@ -182,6 +211,14 @@ export class QuickjsGround extends QuickjsHost implements Ground {
     this.#arrived.clear();
     return arrived;
   }
+}
+
+function failuresOf({ failures }: native.Walked): string[] {
+  return failures.map(({ path: bytes, errno }) => {
+    const name = String.fromCharCode(...new Uint8Array(bytes));
+    const reason = errno === ESTALE ? "moved meanwhile" : std.strerror(errno);
+    return `${printable(name === "" ? "." : name)}: ${reason}`;
+  });
 }
 
 /** Exit code or pid; undefined where QuickJS throws because fork(2) failed, without saying why. */

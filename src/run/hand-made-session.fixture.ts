@@ -5,7 +5,7 @@
 import { type ClaimRecord, claimRecordPath } from "../claim/claims.ts";
 import type { Foreground } from "../ground/ground.ts";
 import { HandMadeGround } from "../ground/hand-made-ground.fixture.ts";
-import { entryPointDirectory } from "../ground/places.ts";
+import { entryPointDirectory, launcherPath } from "../ground/places.ts";
 import { encodeUtf8, type Person, type SessionRecord } from "../ground/records.ts";
 import { counterPath } from "../stop/announcement.ts";
 import { slicePath, stat, statText, statusText } from "../stop/hand-made-processes.fixture.ts";
@@ -66,6 +66,7 @@ export class HandMadeSession extends HandMadeGround {
     this.olga = this.person("olga", 1001);
     this.calledBy(this.olga);
     for (const path of ["/etc", "/etc/ai-tools", entryPointDirectory, "/bin/bash"]) this.existing(path);
+    this.existing(launcherPath, { kind: "file", mode: 0o755 });
     this.existing("/bin/bash", { kind: "file", mode: 0o755 });
     this.entryPoint("shell", "[Entrypoint]\nExec=/bin/bash\n");
     this.existing(project, { uid: this.olga.uid, gid: this.olga.gid, device: 8, inode: 72 });

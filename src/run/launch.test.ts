@@ -3,7 +3,8 @@
 
 import { describe, expect, test } from "vitest";
 import { claimRecordPath } from "../claim/claims.ts";
-import { holdPath, sessionDirectory } from "../ground/places.ts";
+import { enforcing } from "../ground/hand-made-selinux.fixture.ts";
+import { holdPath, launcherPath, sessionDirectory } from "../ground/places.ts";
 import { counterPath } from "../stop/announcement.ts";
 import { events, HandMadeSession, project, unit } from "./hand-made-session.fixture.ts";
 import { checkLaunch, type Launch } from "./launch.ts";
@@ -72,15 +73,6 @@ test("a session that left its handback to others that run is none to be told of,
   const units = ({ unclean }: Launch) => unclean.map((session) => session.unit).sort();
   expect(units(launch("populated 1\n"))).toEqual(["ai-tools-shell-2.service"]);
   expect(units(launch("populated 0\n"))).toEqual([1, 2, 3].map((number) => `ai-tools-shell-${number}.service`));
-});
-
-test.each([
-  [0, "directory", "standard input is a directory"],
-  [1, "directory", "standard output is a directory"],
-  [2, "name", "standard error is opened only as a name"],
-  [0, "name", "standard input is opened only as a name"],
-] as const)("descriptor %i that is a %s is a way around what a session may see", (descriptor, kind, sentence) => {
-  expect(check((ground) => void ground.descriptorKinds.set(descriptor, kind))).toContain(sentence);
 });
 
 describe("nobody may", () => {
@@ -221,4 +213,49 @@ test("the counter of stops is read before the gate is looked at", () => {
   expect(checkLaunch(ground)).toMatchObject({ stops: 4 });
   expect(ground.reads.indexOf(counterPath)).toBeGreaterThan(-1);
   expect(ground.reads.indexOf("/run/ai-tools/stop")).toBeGreaterThan(ground.reads.indexOf(counterPath));
+});
+
+describe("under SELinux that enforces", () => {
+  const labelled = (ground: HandMadeSession, type: string) =>
+    ground.fileContexts.set(project, `unconfined_u:object_r:${type}:s0`);
+  const whole = (ground: HandMadeSession) => {
+    enforcing(ground);
+    labelled(ground, "ai_tools_project_t");
+  };
+
+  test("a session starts where policy, launcher and project have what it needs, and is asked for by its context", () => {
+    const confinement = { context: "system_u:system_r:ai_tools_t:s0", held: "ai_tools_t" };
+    expect(check(whole)).toMatchObject({ confinement });
+  });
+
+  test.each<[string, (ground: HandMadeSession) => unknown, string]>([
+    ["the policy is missing", (ground) => enforcing(ground, { knows: [] }), "dnf install ai-tools-selinux"],
+    [
+      "the launcher has another label",
+      (ground) => ground.fileContexts.set(launcherPath, "a:b:bin_t"),
+      "restorecon -RFv",
+    ],
+    ["the project has another label", (ground) => labelled(ground, "user_home_t"), `ai-tools --claim ${project}`],
+    ["the project's label cannot be read", (ground) => ground.fileContexts.delete(project), "errno 61"],
+  ])("none starts where %s", (_what, change, sentence) => {
+    const refused = check((ground) => {
+      whole(ground);
+      change(ground);
+    });
+    expect(refused).toEqual(expect.stringContaining(sentence));
+  });
+
+  test("where it is permissive no label of the project's is needed", () => {
+    const launch = check((ground) => {
+      enforcing(ground);
+      ground.files.set("/sys/fs/selinux/enforce", "0");
+    });
+    expect(launch).toMatchObject({
+      confinement: { held: "ai_tools_t", warning: "not confined: SELinux is permissive" },
+    });
+  });
+});
+
+test("without the launcher none starts", () => {
+  expect(check((ground) => void ground.pathStats.delete(launcherPath))).toContain("dnf reinstall ai-tools");
 });

@@ -2,17 +2,20 @@
 // What is to be started, for whom and where: everything that a caller says is checked here against root's own records,
 // before anything is changed. Looks only; a sentence (without a full stop) where no session may be started.
 
-import { claimOf, isSameDirectory } from "../claim/claims.ts";
+import { claimOf, isSameDirectory, whyNotLabelled } from "../claim/claims.ts";
 import { pastedPath, shownPath } from "../claim/paths.ts";
 import type { Ground } from "../ground/ground.ts";
 import { operatorOf, readPasswd } from "../ground/operator.ts";
+import { launcherPath } from "../ground/places.ts";
 import type { Claim, Person } from "../ground/records.ts";
+import { findSelinux, types } from "../ground/selinux.ts";
 import { whyClosed } from "../hold/gate.ts";
 import { stopsSinceBoot } from "../stop/announcement.ts";
 import { accountName, findIdentity } from "../stop/identity.ts";
 import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import type { Slice } from "../stop/slice.ts";
+import { type Confinement, confinementOf } from "./confinement.ts";
 import { type EntryPoint, loadEntryPoint } from "./entry-point.ts";
 import {
   currentBoot,
@@ -44,6 +47,7 @@ export interface Launch {
   /** Stops since boot, read before the gate was found open. */
   stops: number;
   boot: string;
+  confinement: Confinement;
   /** Sessions of this project that did not end by themselves, and so left files of the account behind. */
   unclean: StoredSession[];
 }
@@ -53,8 +57,6 @@ export function checkLaunch(ground: Ground): Launch | string {
   const words = parseWords(ground);
   if (typeof words === "string") return words;
   if (!ground.isRoot()) return "this helper is for root: ai-tools --run starts it through sudo";
-  const wayOut = findWayOut(ground);
-  if (wayOut !== undefined) return wayOut;
   const operator = operatorOf(ground);
   if (typeof operator === "string") return operator;
   const account = findAccount(ground);
@@ -63,6 +65,8 @@ export function checkLaunch(ground: Ground): Launch | string {
   if (typeof entryPoint === "string") return entryPoint;
   const place = findPlace(ground, operator.person);
   if (typeof place === "string") return place;
+  const confinement = findConfinement(ground, place.claim);
+  if (typeof confinement === "string") return confinement;
   const moment = findMoment(ground);
   if (typeof moment === "string") return moment;
   const before = findEarlier(ground, place.claim, account.uid);
@@ -78,6 +82,7 @@ export function checkLaunch(ground: Ground): Launch | string {
     ...account,
     ...place,
     ...moment,
+    confinement,
     unclean: before,
   };
 }
@@ -89,22 +94,6 @@ function parseWords(ground: Ground): { entryPoint: string; arguments: string[] }
   if (separator !== undefined && separator !== "--")
     return `arguments of the session come behind "--", not "${printable(separator, 40)}"; ${usage}`;
   return { entryPoint, arguments: rest };
-}
-
-/** What is handed to the session as its input or output must not be a way around what it may see. */
-function findWayOut(ground: Ground): string | undefined {
-  for (const [descriptor, name] of [
-    [0, "input"],
-    [1, "output"],
-    [2, "error"],
-  ] as const) {
-    const kind = ground.descriptorKind(descriptor);
-    if (kind === "directory" || kind === "name") {
-      const what = kind === "directory" ? "a directory" : "opened only as a name (O_PATH)";
-      return `standard ${name} is ${what}, through which a session would reach files that it must not see`;
-    }
-  }
-  return undefined;
 }
 
 function findAccount(ground: Ground): { uid: number; slice: Slice } | string {
@@ -141,6 +130,18 @@ function findPlace(ground: Ground, operator: Person): { claim: Claim; directory:
   if (!isSameDirectory(ground, claim))
     return `${shownPath(claim.path)} is not the directory any more that was claimed; ai-tools --unclaim and --claim it again`;
   return { claim, directory };
+}
+
+/** The launcher has to be there and, under SELinux, what leads into the domain of sessions and what that may write. */
+function findConfinement(ground: Ground, claim: Claim): Confinement | string {
+  const launcher = ground.statPath(launcherPath);
+  if (isErrno(launcher)) return `${launcherPath} cannot be seen (errno ${launcher}); as root: dnf reinstall ai-tools`;
+  const confinement = confinementOf(findSelinux(ground));
+  const isHeld = typeof confinement === "object" && confinement.held === types.session;
+  if (!isHeld || confinement.warning !== undefined) return confinement;
+  const unlabelled = whyNotLabelled(ground, claim);
+  if (unlabelled === undefined) return confinement;
+  return `${unlabelled}, so that SELinux would let no session work in it; once more: ai-tools --claim ${pastedPath(claim.path)}`;
 }
 
 /** The counter first: a stop that begins behind the look at the gate has raised it since. */

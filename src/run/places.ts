@@ -4,6 +4,8 @@
 
 /** Where a project is mounted for PID 1 to bring it into a session, by the unit's name. Nobody but root can enter it. */
 export const projectPlaces = "/run/ai-tools/projects";
+/** The named pipes of sessions without a terminal, `UNIT.DESCRIPTOR`. Nobody but root can enter it. */
+export const streamPlaces = "/run/ai-tools/streams";
 /** Where a project is seen inside its session whose path systemd's own files cannot hold. */
 export const projectInside = "/home/ai-tools-project";
 
@@ -11,7 +13,6 @@ export const programs = {
   systemdRun: "/usr/bin/systemd-run",
   systemctl: "/usr/bin/systemctl",
   setsid: "/usr/bin/setsid",
-  shell: "/bin/sh",
   cat: "/usr/bin/cat",
   test: "/usr/bin/test",
 } as const;
@@ -39,6 +40,8 @@ export const limits = {
   silentMs: 2_000,
   /** What the session wrote last has still to get from a pipe to the terminal. */
   drainMs: 2_000,
+  /** The same to a file or to a program that is slow; a signal ends the wait. */
+  drainSlowlyMs: 600_000,
   /** A session of the same project that is only being started or ended, before it counts as one that runs. */
   betweenMs: 10_000,
   /** A session that is to begin waits for a handback in its project. */

@@ -96,16 +96,14 @@ describe("a project below a home", () => {
   });
 
   test.each([
-    ["as the account: it has its own view by then", 990, false],
-    ["as root: PID 1 is still at work on it", 0, true],
-  ])("is no longer mounted when a process of the unit is there %s", async (_what, processUid, isMounted) => {
+    ["as the account: it has its own view by then", [990, 990, 990, 990], false],
+    ["as root: PID 1 is still at work on it", [0, 0, 0, 0], true],
+    ["with the account's real number alone, as PID 1 reaches for its keys", [990, 0, 0, 0], true],
+  ])("is no longer mounted when a process of the unit is there %s", async (_what, uids, isMounted) => {
     let wasMounted: boolean | undefined;
     const { ground } = await atHome("/home/olga/site", (ground) => {
       ground.files.set(events.replace("cgroup.events", "cgroup.procs"), "500\n");
-      ground.files.set(
-        "/proc/500/status",
-        statusText({ pid: 500, uids: [processUid, processUid, processUid, processUid] }),
-      );
+      ground.files.set("/proc/500/status", statusText({ pid: 500, uids: uids as [number, number, number, number] }));
       const sleep = ground.sleep.bind(ground);
       ground.sleep = async (ms) => {
         if (ground.clockMs >= 1_000_080) wasMounted ??= ground.mounted.has(place);

@@ -22,7 +22,7 @@ export function bringIn(ground: Ground, unit: string, claim: Claim): string | un
   const namespace = ground.readLink("/proc/self/ns/mnt");
   if (isErrno(namespace) || namespace !== ground.readLink("/proc/1/ns/mnt"))
     return "PID 1 does not see the mounts of this process (another mount namespace): start it from a login of its own";
-  const wrong = whyNotRootsAlone(ground);
+  const wrong = whyNotRootsAlone(ground, projectPlaces);
   if (wrong !== undefined) return wrong;
   releasePlace(ground, unit);
   const place = placePath(unit);
@@ -34,12 +34,13 @@ export function bringIn(ground: Ground, unit: string, claim: Claim): string | un
     : `${shownPath(path)} is another directory now, or could not be mounted (errno ${errno})`;
 }
 
-function whyNotRootsAlone(ground: Ground): string | undefined {
-  ground.makeDirectory(projectPlaces, 0o700);
-  const stat = ground.statPath(projectPlaces);
-  if (isErrno(stat)) return `${projectPlaces} could not be made (errno ${stat})`;
+/** Makes a directory that nobody else can enter, where it is not there; a sentence where there is no such one. */
+export function whyNotRootsAlone(ground: Ground, path: string): string | undefined {
+  ground.makeDirectory(path, 0o700);
+  const stat = ground.statPath(path);
+  if (isErrno(stat)) return `${path} could not be made (errno ${stat})`;
   if (stat.kind === "directory" && stat.uid === 0 && (stat.mode & 0o077) === 0) return undefined;
-  return `${projectPlaces} is not root's alone (as root: chown root:root ${projectPlaces}; chmod 0700 ${projectPlaces})`;
+  return `${path} is not root's alone (as root: chown root:root ${path}; chmod 0700 ${path})`;
 }
 
 /** Takes the place of a unit away, whether or not there is one. A session that has begun keeps its own mount. */

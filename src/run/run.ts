@@ -17,8 +17,8 @@ import { checkLaunch, type Launch, whyUnclaimed } from "./launch.ts";
 import { limits, programs } from "./places.ts";
 import { bringIn, releasePlace, sweepPlaces } from "./project-place.ts";
 import { readSession, removeSession, type StoredSession, writeSession } from "./session-records.ts";
-import { systemdRunCommand } from "./session-unit.ts";
-import { findTerminals, finishStreams, startSession, wantsPty } from "./streams.ts";
+import { serviceSockets, servicesAmong, systemdRunCommand } from "./session-unit.ts";
+import { finishStreams, openStreams, releaseStreams, startSession, sweepStreams } from "./streams.ts";
 import { type Ended, parentOf, watchSession } from "./watch.ts";
 import { beginWaiting, endWaiting } from "./word.ts";
 
@@ -44,24 +44,38 @@ export async function run(ground: Ground): Promise<number> {
     withdraw(ground, launch);
     return refuse(ground, unprepared);
   }
+  const { warning } = launch.confinement;
+  if (warning !== undefined) ground.print("err", `ai-tools: ${warning}\n`);
   for (const session of launch.unclean) ground.print("err", describeUnclean(session));
-  const terminals = findTerminals(ground);
+  const streams = openStreams(ground, launch.unit);
+  if (typeof streams === "string") {
+    withdraw(ground, launch);
+    return refuse(ground, streams);
+  }
   const command = systemdRunCommand({
     ...launch,
+    services: findServices(ground),
     project: launch.claim.path,
     device: launch.claim.device,
     inode: launch.claim.inode,
-    hasTerminal: wantsPty(terminals),
+    streams: streams.forUnit,
     terminal: terminalOf(ground),
   });
-  const session = startSession(ground, command, terminals);
+  const session = startSession(ground, command, streams);
   if (isErrno(session)) {
+    releaseStreams(ground, streams);
     withdraw(ground, launch);
     return refuse(ground, `no process could be started (errno ${session})`);
   }
   const ended = await watchSession(ground, launch, session, parent);
-  await finishStreams(ground, session);
+  await finishStreams(ground, session, ended.kind === "goes on");
   return tell(ground, launch, ended);
+}
+
+/** What listens there now; a host without the directory has none. */
+function findServices(ground: Ground): string[] {
+  const names = ground.list(serviceSockets);
+  return isErrno(names) ? [] : servicesAmong(names);
 }
 
 function refuse(ground: Ground, why: string): number {
@@ -77,6 +91,7 @@ async function prepare(ground: Ground, launch: Recorded): Promise<string | undef
   const waiting = beginWaiting(ground, unit);
   if (waiting !== 0) return `nobody could leave word in /run/ai-tools (errno ${waiting})`;
   sweepPlaces(ground, uid);
+  sweepStreams(ground, uid);
   const slice = await startSlice(ground, uid);
   if (slice !== undefined) return slice;
   const recorded = writeSession(ground, launch.record);

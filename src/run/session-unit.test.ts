@@ -3,7 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { endedUnit, pathInside, type SessionUnit, systemdRunCommand } from "./session-unit.ts";
+import { endedUnit, pathInside, type SessionUnit, servicesAmong, systemdRunCommand } from "./session-unit.ts";
 
 const plain: SessionUnit = {
   unit: "ai-tools-shell-400.service",
@@ -22,7 +22,9 @@ const plain: SessionUnit = {
   inode: 72,
   directory: "/srv/site/sub",
   stops: 3,
-  hasTerminal: false,
+  streams: "pty",
+  confinement: { context: undefined, held: "off" },
+  services: [],
   terminal: {},
 };
 
@@ -47,11 +49,16 @@ describe("the unit", () => {
     expect(argv).not.toContain("--collect");
   });
 
-  test("gets a pty of its own or the descriptors, never both", () => {
-    expect(command({ hasTerminal: true })).toContain("--pty");
-    expect(command({ hasTerminal: true })).not.toContain("--pipe");
-    expect(command()).toContain("--pipe");
-    expect(command()).not.toContain("--pty");
+  test("gets a pty of its own or named pipes, and never a descriptor", () => {
+    expect(command()).toContain("--pty");
+    expect(properties().filter((property) => property.startsWith("Standard"))).toEqual([]);
+    const streams = { 0: "/run/x/0", 1: "/run/x/1", 2: "/run/x/1" };
+    expect(properties({ streams }).filter((property) => property.startsWith("Standard"))).toEqual([
+      "StandardInput=file:/run/x/0",
+      "StandardOutput=file:/run/x/1",
+      "StandardError=file:/run/x/1",
+    ]);
+    for (const option of ["--pty", "--pipe"]) expect(command({ streams })).not.toContain(option);
   });
 
   test("can gain no rights, see no homes and reach no bus", () => {
@@ -66,7 +73,15 @@ describe("the unit", () => {
         "PrivateNetwork=yes",
       ]),
     );
-    expect(properties().find((property) => property.startsWith("InaccessiblePaths="))).toContain("-/run/dbus");
+    expect(properties()).toContain("InaccessiblePaths=-/run/dbus -/run/systemd/private");
+  });
+
+  test("reaches none of systemd's services, whichever a release has", () => {
+    const names = ["resolve", "io.systemd.Hostname", "private", "io.system.ManagedOOM", "io.systemd.x y"];
+    expect(servicesAmong(names)).toEqual(["io.system.ManagedOOM", "io.systemd.Hostname"]);
+    expect(properties({ services: servicesAmong(names) })).toContain(
+      "InaccessiblePaths=-/run/dbus -/run/systemd/private -/run/systemd/io.system.ManagedOOM -/run/systemd/io.systemd.Hostname",
+    );
   });
 
   test("has the network only where the entry point says so", () => {
@@ -98,12 +113,19 @@ describe("the unit", () => {
   });
 });
 
-describe("the first step", () => {
-  test("gets project, id, number of stops and directory, then the agent's command line", () => {
-    const words = behind(command());
-    expect(words.slice(0, 2)).toEqual(["/bin/sh", "-c"]);
-    expect(words.slice(3)).toEqual([
-      "ai-tools-session",
+describe("under SELinux, the unit", () => {
+  test("asks for its context by name, so that PID 1 starts nothing where it cannot have it", () => {
+    const context = "system_u:system_r:ai_tools_t:s0";
+    expect(properties({ confinement: { context, held: "ai_tools_t" } })).toContain(`SELinuxContext=${context}`);
+    expect(properties().filter((property) => property.startsWith("SELinux"))).toEqual([]);
+  });
+});
+
+describe("the launcher", () => {
+  test("is told what must hold: domain, project, id, number of stops and directory, then the agent's command line", () => {
+    expect(behind(command({ confinement: { context: "a:b:c", held: "ai_tools_t" } }))).toEqual([
+      "/usr/lib/ai-tools/ai-tools-session",
+      "ai_tools_t",
       "/srv/site",
       "8:72",
       "3",
@@ -113,15 +135,6 @@ describe("the first step", () => {
       "-c",
       "true",
     ]);
-  });
-
-  test("looks at counter, hold and directory before it executes anything", () => {
-    const script = (behind(command())[2] ?? "").replaceAll("$$", "$");
-    const at = (text: string) => script.indexOf(text);
-    expect(at("/run/ai-tools/stop/count")).toBeGreaterThan(0);
-    expect(at("/var/lib/ai-tools/hold.json")).toBeGreaterThan(at("/run/ai-tools/stop/count"));
-    expect(at("exec ")).toBeGreaterThan(at("cd -- "));
-    expect(script.endsWith('exec "$@"')).toBe(true);
   });
 });
 
@@ -190,7 +203,7 @@ describe("a project", () => {
     expect(binds(project)).toEqual([
       "BindPaths=/run/ai-tools/projects/ai-tools-shell-400.service:/home/ai-tools-project",
     ]);
-    expect(behind(command({ project, directory: `${project}/sub` })).slice(4, 8)).toEqual([
+    expect(behind(command({ project, directory: `${project}/sub` })).slice(2, 6)).toEqual([
       "/home/ai-tools-project",
       "8:72",
       "3",

@@ -3,11 +3,14 @@
 // words out.
 
 import { isBroughtIn } from "../claim/where.ts";
-import { holdPath, sessionHome } from "../ground/places.ts";
-import { counterPath } from "../stop/announcement.ts";
+import { launcherPath, sessionHome } from "../ground/places.ts";
 import { accountName } from "../stop/identity.ts";
+import type { Confinement } from "./confinement.ts";
 import type { EntryPoint } from "./entry-point.ts";
 import { programs, projectInside, projectPlaces, sessionLimits } from "./places.ts";
+
+/** Paths below a directory that only root can enter. */
+export type Pipes = Readonly<Record<0 | 1 | 2, string>>;
 
 export interface SessionUnit {
   /** `ai-tools-<entrypoint>-<pid>.service`. */
@@ -24,30 +27,26 @@ export interface SessionUnit {
   directory: string;
   /** The counter of stops when the gate was found open. */
   stops: number;
-  /** A pty of its own, or the launcher's descriptors as they are. */
-  hasTerminal: boolean;
+  /** A pty of its own, or the names of pipes for its input, output and error. */
+  streams: "pty" | Pipes;
+  /** What SELinux is to hold it in. */
+  confinement: Confinement;
+  /** Names of systemd's services in their directory, which it is not to reach. */
+  services: readonly string[];
   /** `TERM` and the like, as far as the caller's are harmless words. */
   terminal: Readonly<Record<string, string>>;
 }
 
 /** Sockets through which something outside could be made to act: buses and PID 1's own. */
-const inaccessible = ["-/run/dbus", "-/run/systemd/private", "-/run/systemd/io.systemd.ManagedOOM"];
+const inaccessible = ["-/run/dbus", "-/run/systemd/private"];
 
-/**
- * The session's first step, inside its unit and before the agent's program: what the launcher saw must still hold. From
- * here on a stop finds this very process, so none of what is started can slip through between look and start, whatever
- * became of the launcher. Its arguments: project, its id, number of stops, directory, then the agent's command line.
- */
-const firstStep = `project=$1 id=$2 stops=$3 directory=$4
-shift 4
-refuse() { echo "ai-tools: $1: no session was started" >&2; exit 125; }
-if [ -e ${counterPath} ]; then now=$(/usr/bin/stat -c %s ${counterPath}) || now=unknown; else now=0; fi
-[ "$now" = "$stops" ] || refuse "a stop has begun meanwhile"
-[ ! -e ${holdPath} ] || refuse "a hold was set meanwhile"
-[ "$(/usr/bin/stat -c %d:%i -- "$project")" = "$id" ] || refuse "the project's directory is another one than the claimed one"
-cd -- "$directory" || refuse "the directory cannot be entered"
-unset OLDPWD
-exec "$@"`;
+/** Where systemd's services listen beside the buses, the most of them by PID 1's hand and as root, each release others. */
+export const serviceSockets = "/run/systemd";
+
+/** The names there that are of services. */
+export function servicesAmong(names: readonly string[]): string[] {
+  return names.filter((name) => /^io\.system[A-Za-z0-9.]*$/.test(name)).sort();
+}
 
 /** Whether systemd's unit files can hold a path: a line break in one would begin a setting of its own at a reload. */
 export function isHeldBySystemd(path: string): boolean {
@@ -76,12 +75,12 @@ export function endedUnit(kind: "ended" | "failed", unit: string): string {
 
 /** The whole command line, systemd-run's absolute path first. */
 export function systemdRunCommand(session: SessionUnit): string[] {
-  const { unit, uid, entryPoint, hasTerminal } = session;
+  const { unit, uid, entryPoint, streams } = session;
   return [
     programs.systemdRun,
     "--quiet",
     "--wait",
-    hasTerminal ? "--pty" : "--pipe",
+    ...(streams === "pty" ? ["--pty"] : []),
     `--unit=${unit}`,
     `--slice=user-${uid}.slice`,
     `--uid=${accountName}`,
@@ -104,13 +103,15 @@ function literal(word: string): string {
   return word.replaceAll("$", "$$$$");
 }
 
+/**
+ * The launcher (`ai-tools-session`) is the session's first step: inside its unit and before the agent's program it looks
+ * once more at what `ai-tools-run` saw. It says what its arguments are.
+ */
 function commandLine(session: SessionUnit): string[] {
-  const { entryPoint, project, directory } = session;
+  const { confinement, entryPoint, project, directory } = session;
   return [
-    programs.shell,
-    "-c",
-    firstStep,
-    "ai-tools-session",
+    launcherPath,
+    confinement.held,
     pathInside(project, project),
     `${session.device}:${session.inode}`,
     String(session.stops),
@@ -125,8 +126,10 @@ function commandLine(session: SessionUnit): string[] {
  * No path that anybody but root can change is in any of them, no working directory either: PID 1 resolves it as root, and
  * whatever it came to could be looked at through the first step's /proc/PID before that one compares anything.
  */
-function properties({ unit, entryPoint, project }: SessionUnit): string[] {
+function properties({ unit, services, confinement, entryPoint, project, streams }: SessionUnit): string[] {
   return [
+    // Asked for by name: without new privileges a domain that is not asked for is one that is not entered, in silence.
+    ...(confinement.context === undefined ? [] : [`SELinuxContext=${confinement.context}`]),
     // Rights: nothing that a program on disk could add.
     "NoNewPrivileges=yes",
     "CapabilityBoundingSet=",
@@ -135,7 +138,7 @@ function properties({ unit, entryPoint, project }: SessionUnit): string[] {
     "ProtectHome=tmpfs",
     "PrivateTmp=yes",
     "ProtectProc=invisible",
-    `InaccessiblePaths=${inaccessible.join(" ")}`,
+    `InaccessiblePaths=${[...inaccessible, ...services.map((name) => `-${serviceSockets}/${name}`)].join(" ")}`,
     ...bindOf(unit, project),
     `PrivateNetwork=${entryPoint.network ? "no" : "yes"}`,
     // Share of the host.
@@ -143,12 +146,21 @@ function properties({ unit, entryPoint, project }: SessionUnit): string[] {
     `MemoryHigh=${sessionLimits.memoryHigh}`,
     `LimitNOFILE=${sessionLimits.files}`,
     "LimitCORE=0",
+    ...(streams === "pty" ? [] : streamsOf(streams)),
     // Its end. Two different units, since with the same one for both neither is told how the session ended.
     "IgnoreSIGPIPE=no",
     "TimeoutStopSec=10",
     `OnSuccess=${endedUnit("ended", unit)}`,
     `OnFailure=${endedUnit("failed", unit)}`,
   ];
+}
+
+/**
+ * PID 1 opens them: a descriptor that is handed over comes through the bus, whose program SELinux lets have none of an
+ * operator's, and through it a session would have the caller's own file.
+ */
+function streamsOf(pipes: Pipes): string[] {
+  return [`StandardInput=file:${pipes[0]}`, `StandardOutput=file:${pipes[1]}`, `StandardError=file:${pipes[2]}`];
 }
 
 function bindOf(unit: string, project: string): string[] {

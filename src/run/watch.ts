@@ -14,7 +14,7 @@ import { isChildPopulated } from "../stop/slice.ts";
 import type { Launch } from "./launch.ts";
 import { limits, programs } from "./places.ts";
 import { releasePlace } from "./project-place.ts";
-import { forwarded, type StartedSession } from "./streams.ts";
+import { forwarded, releaseStreams, type StartedSession } from "./streams.ts";
 import { readWord, type Word } from "./word.ts";
 
 export type Ended =
@@ -31,7 +31,7 @@ const forwardedSignals: ReadonlySet<number> = new Set(forwarded);
 /** What was seen of the session so far. */
 interface Seen {
   hasBegun: boolean;
-  /** It has its own view of the files, the project in it. */
+  /** It has its own view of the files, the project in it, and its input and output. */
   isInside: boolean;
   /** Its caller is gone, and it has been told. */
   isOrphan: boolean;
@@ -57,7 +57,7 @@ export async function watchSession(
   parent: number | undefined,
 ): Promise<Ended> {
   const { child } = session;
-  const seen: Seen = { hasBegun: false, isInside: !isBroughtIn(launch.claim.path), isOrphan: false, hungUp: false };
+  const seen: Seen = { hasBegun: false, isInside: false, isOrphan: false, hungUp: false };
   const toForward: number[] = [];
   const fastUntilMs = ground.nowMs() + limits.fastPollsMs;
   const caller: Caller = { hasTerminal: session.hasPty && ground.isTerminal(0), parent };
@@ -73,7 +73,8 @@ export async function watchSession(
     if (hasEnded) break;
     if (seen.hasBegun && !seen.isInside && isInside(ground, launch)) {
       seen.isInside = true;
-      releasePlace(ground, launch.unit);
+      if (isBroughtIn(launch.claim.path)) releasePlace(ground, launch.unit);
+      releaseStreams(ground, session.streams);
     }
     if (seen.hasBegun) for (const signal of toForward.splice(0)) await forward(ground, launch.unit, signal, seen);
     if (seen.hasBegun && !seen.isOrphan && isGone(ground, caller)) {
@@ -108,13 +109,14 @@ function isAlive(ground: Ground, { slice, unit }: Launch): boolean {
   return isChildPopulated(ground, slice, unit);
 }
 
-/** PID 1 becomes the account when it has made the session's view of the files, and not before. */
+/** PID 1 becomes the account when it has opened input and output and made the session's view of the files, not before. */
 function isInside(ground: Ground, { slice, unit, uid }: Launch): boolean {
   const pids = ground.readText(`${slice.directory}/${unit}/cgroup.procs`);
   return (isErrno(pids) ? [] : pids.split("\n")).some((line) => {
     const pid = decimal(line);
     const status = pid === undefined ? undefined : readStatus(ground, pid);
-    return typeof status === "object" && status.uids[0] === uid;
+    // All four: to reach the account's keys PID 1 has its real one alone for a moment, long before.
+    return typeof status === "object" && status.uids.every((each) => each === uid);
   });
 }
 

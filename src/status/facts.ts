@@ -3,6 +3,7 @@
 // this host would pass a stop. Text and JSON show the same facts.
 
 import type { Hold } from "../ground/records.ts";
+import type { Selinux } from "../ground/selinux.ts";
 
 /** A session that runs, or whose record says that it is being started. */
 export interface RunningSession {
@@ -87,6 +88,7 @@ export interface Facts {
   strays: Stray[] | null;
   left: LeftSession[];
   looseClaims: LooseClaim[];
+  selinux: Selinux;
   checks: Check[];
 }
 

@@ -2,6 +2,7 @@
 // A host made by hand on which everything is as it should be and nothing runs. A test breaks one thing. For tests only.
 
 import { HandMadeGround } from "../ground/hand-made-ground.fixture.ts";
+import { enforcing } from "../ground/hand-made-selinux.fixture.ts";
 import { helpers } from "../ground/places.ts";
 import { encodeUtf8, type SessionRecord } from "../ground/records.ts";
 import { type Described, place, populate, slicePath, stat, statusText } from "../stop/hand-made-processes.fixture.ts";
@@ -49,6 +50,8 @@ export function healthyHost(caller: "root" | "operator" | "other" = "root"): Han
   host.stats.set("/usr/bin/crontab", stat({ mode: 0o2755, uid: 0 }));
   host.stats.set("/usr/bin/at", stat({ mode: 0o4755, uid: 0 }));
   host.stats.set("/var/log/ai-tools", directory(0o700));
+  host.stats.set("/usr/lib/ai-tools/ai-tools-session", stat({ mode: 0o755, uid: 0 }));
+  enforcing(host);
   for (const name of ["stop", "claim", "run", "hold"]) {
     host.stats.set(`/usr/libexec/ai-tools/ai-tools-${name}`, stat({ mode: 0o700, uid: 0 }));
   }

@@ -5,6 +5,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { HandMadeGround } from "../ground/hand-made-ground.fixture.ts";
+import { enforcing } from "../ground/hand-made-selinux.fixture.ts";
+import { launcherPath } from "../ground/places.ts";
 import { stat } from "../stop/hand-made-processes.fixture.ts";
 import { EACCES, EIO, ENOENT } from "../stop/kernel.ts";
 import { counts } from "./facts.ts";
@@ -68,6 +70,60 @@ const rows: Row[] = [
     /not recorded/,
     "echo 990 >> /var/lib/ai-tools/uids",
   ],
+  [
+    "a launcher that is missing",
+    (h) => h.stats.delete(launcherPath),
+    "launcher",
+    /not there/,
+    "dnf reinstall ai-tools",
+  ],
+  [
+    "a launcher that others write",
+    (h) => h.stats.set(launcherPath, file(0o757)),
+    "launcher",
+    /to write/,
+    "dnf reinstall ai-tools",
+  ],
+  [
+    "a launcher that the account cannot execute",
+    (h) => h.stats.set(launcherPath, file(0o700)),
+    "launcher",
+    /executed/,
+    `chmod 0755 ${launcherPath}`,
+  ],
+  [
+    "SELinux that enforces and knows no sessions",
+    (h) => enforcing(h, { knows: [] }),
+    "SELinux",
+    /enforcing, and its policy has no domain for sessions: none is started/,
+    "dnf install ai-tools-selinux",
+  ],
+  [
+    "a launcher with another label",
+    (h) => h.fileContexts.set(launcherPath, "system_u:object_r:bin_t:s0"),
+    "SELinux",
+    /^enforcing, .*bin_t:s0 and not ai_tools_exec_t: no session is started/,
+    "restorecon -RFv /usr/lib/ai-tools",
+  ],
+  [
+    "a launcher with another label while nothing is enforced",
+    (h) => {
+      h.fileContexts.set(launcherPath, "system_u:object_r:bin_t:s0");
+      h.files.set("/sys/fs/selinux/enforce", "0");
+    },
+    "SELinux",
+    /^permissive, .*bin_t:s0 and not ai_tools_exec_t$/,
+    "restorecon -RFv /usr/lib/ai-tools",
+  ],
+  [
+    "a domain that is permissive by itself",
+    (h) => enforcing(h, { flags: 1 }),
+    "SELinux",
+    /permissive for ai_tools_t/,
+    "semanage permissive -d ai_tools_t",
+  ],
+  ["SELinux that cannot be asked", (h) => (h.answers = () => EACCES), "SELinux", /cannot be told/, undefined],
+  ["a launcher without a label", (h) => h.fileContexts.clear(), "SELinux", /errno 61/, undefined],
   ["a helper that is missing", (h) => h.stats.delete(stop), "helpers", /not there/, "dnf reinstall ai-tools"],
   [
     "a helper that others write",
@@ -311,7 +367,15 @@ describe("as root", () => {
     ["no operators", (h) => h.files.set("/etc/group", "ai-ops:x:980:\n")],
     ["no controllers", (h) => h.files.set("/sys/fs/cgroup/cgroup.controllers", "hugetlb\n")],
     ["another limit of tasks, by an administrator", (h) => h.files.set(`${sliceDirectory}/pids.max`, "512\n")],
-    ["SELinux that enforces", (h) => h.files.set("/sys/fs/selinux/enforce", "1")],
+    ["no SELinux", (h) => h.files.delete("/sys/fs/selinux/enforce")],
+    ["SELinux that is permissive", (h) => h.files.set("/sys/fs/selinux/enforce", "0")],
+    [
+      "SELinux that is permissive and knows no sessions",
+      (h) => {
+        enforcing(h, { knows: [] });
+        h.files.set("/sys/fs/selinux/enforce", "0");
+      },
+    ],
     [
       "a later rule for another command",
       (h) => (h.program = () => ({ code: 0, output: `${grant}    (ALL) /bin/ls\n` })),

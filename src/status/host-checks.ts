@@ -2,11 +2,11 @@
 // Whether this host would pass a stop, and whether sessions can start and stay within their limits: one check for each
 // thing that both rest on, each with the lines that mend it. sudo's rule is in sudo-rule.ts, cron and at in scheduled.ts.
 
-import { helpers } from "../ground/places.ts";
+import { helpers, launcherPath } from "../ground/places.ts";
+import { type Selinux, typeOf, types } from "../ground/selinux.ts";
 import type { Identity } from "../stop/identity.ts";
 import { EACCES, ENODEV, ENOENT, type FileStat, isErrno, type KernelView } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
-import { decimal } from "../stop/proc-files.ts";
 import type { Slice } from "../stop/slice.ts";
 import { broken, type Check, note, ok, unknown } from "./facts.ts";
 
@@ -207,13 +207,45 @@ export function checkManager(view: KernelView, uid: number): Check {
   return broken(name, `${path} does not pin the unit path`, ...reload);
 }
 
-/** Neither good nor bad: this version brings no policy. undefined where SELinux does not enforce anything. */
-export function checkSelinux(view: KernelView): Check | undefined {
-  const text = view.readText("/sys/fs/selinux/enforce");
-  const enforcing = !isErrno(text) && decimal(text.trim()) === 1;
-  return enforcing
-    ? note("SELinux", "enforcing; a policy for sessions is not installed (not part of this version)")
-    : undefined;
+/** What every session executes first. */
+export function checkLauncher(view: KernelView): Check {
+  const name = "launcher";
+  const stat = view.lstat(launcherPath);
+  if (isErrno(stat) || stat.kind !== "file") return broken(name, `${launcherPath} is not there`, reinstall);
+  if (isWritableByOthers(stat)) return broken(name, `${launcherPath} is not root's alone to write`, reinstall);
+  if ((stat.mode & 0o555) !== 0o555)
+    return broken(name, `${launcherPath} cannot be executed by the account`, `chmod 0755 ${launcherPath}`);
+  return ok(name, "in place");
+}
+
+/**
+ * Whether SELinux holds sessions. Off and permissive are the administrator's to say; a host that enforces and holds no
+ * session is broken, as is a label that would keep every session from starting.
+ */
+export function checkSelinux(selinux: Selinux): Check {
+  const name = "SELinux";
+  if (selinux.mode === "off") return note(name, "off: file permissions alone hold sessions");
+  if (selinux.mode === "unknown") return unknown(name, `cannot be told: ${selinux.why}`);
+  const { mode, session, isDomainPermissive, launcher } = selinux;
+  if (session === undefined) {
+    const what = `${mode}, and its policy has no domain for sessions`;
+    if (mode === "permissive") return note(name, `${what}: file permissions alone hold them`);
+    return broken(name, `${what}: none is started`, "dnf install ai-tools-selinux");
+  }
+  if (isErrno(launcher)) return unknown(name, `the label of ${launcherPath} cannot be read (errno ${launcher})`);
+  if (typeOf(launcher) !== types.launcher) {
+    const label = `${launcherPath} has the label ${printable(launcher, 200)} and not ${types.launcher}`;
+    const so = mode === "enforcing" ? ": no session is started" : "";
+    return broken(name, `${mode}, and ${label}${so}`, "restorecon -RFv /usr/lib/ai-tools");
+  }
+  if (mode === "permissive") return note(name, "permissive: it refuses sessions nothing");
+  if (isDomainPermissive)
+    return broken(
+      name,
+      `permissive for ${types.session}: it refuses sessions nothing`,
+      `semanage permissive -d ${types.session}`,
+    );
+  return ok(name, `enforcing, sessions are held in ${types.session}`);
 }
 
 function isWritableByOthers(stat: FileStat): boolean {

@@ -10,7 +10,7 @@ import { type Check, counts, type Facts } from "./facts.ts";
 const path = "/run/ai-tools/last-look.json";
 const ageMs = 24 * 3_600_000;
 /** What only root's rights hide. Who runs is not among it: that changes, and is looked at or unknown. */
-const shared = ["helpers", "sudo rule", "log", "cron", "at", "records"];
+const shared = ["helpers", "sudo rule", "log", "cron", "at", "SELinux", "records"];
 
 interface Look {
   at: string;

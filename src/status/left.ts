@@ -2,9 +2,10 @@
 // What is left of earlier sessions and claims, from root's records: sessions that did not end by themselves, and claims
 // whose directory is no longer the one that was claimed.
 
-import { type ClaimRecord, readClaims, whatBecameOf } from "../claim/claims.ts";
+import { type ClaimRecord, readClaims, whatBecameOf, whyNotLabelled } from "../claim/claims.ts";
 import { pastedPath } from "../claim/paths.ts";
 import type { Ground } from "../ground/ground.ts";
+import type { Selinux } from "../ground/selinux.ts";
 import { isRunning, isWaitingForOthers, readSessions, type StoredSession } from "../run/session-records.ts";
 import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
@@ -19,7 +20,7 @@ export interface Records {
 }
 
 /** @param uid of the account; undefined where it has none: then nobody can tell whether a session runs */
-export function readRecords(ground: Ground, uid: number | undefined): Records {
+export function readRecords(ground: Ground, uid: number | undefined, selinux: Selinux): Records {
   const { sessions, problems } = readSessions(ground);
   const runs = (session: StoredSession) => uid === undefined || isRunning(ground, session, uid);
   const running = sessions.filter((session) => session.ended === undefined && runs(session));
@@ -27,7 +28,8 @@ export function readRecords(ground: Ground, uid: number | undefined): Records {
   const waits = (session: StoredSession) => uid !== undefined && isWaitingForOthers(ground, session, sessions, uid);
   const left = sessions.filter((session) => !running.includes(session) && !waits(session)).map(describeLeft);
   const claims = readClaims(ground);
-  const loose = claims.claims.map((claim) => looseOf(ground, claim));
+  const isLabelling = "session" in selinux && selinux.session !== undefined;
+  const loose = claims.claims.map((claim) => looseOf(ground, claim, isLabelling));
   return {
     running,
     left,
@@ -47,7 +49,7 @@ function describeLeft({ unit, project, operator, since, ended }: StoredSession):
 }
 
 /** undefined: nothing is wrong with it; an errno: nobody can tell. */
-function looseOf(ground: Ground, claim: ClaimRecord): LooseClaim | undefined | number {
+function looseOf(ground: Ground, claim: ClaimRecord, isLabelling: boolean): LooseClaim | undefined | number {
   const { path, operator, unfinished } = claim;
   const loose = { path, operator: operator.name };
   const again = (verb: string) => `ai-tools --${verb} ${pastedPath(path)}`;
@@ -57,7 +59,10 @@ function looseOf(ground: Ground, claim: ClaimRecord): LooseClaim | undefined | n
   }
   const became = whatBecameOf(ground, claim);
   if (isErrno(became)) return became;
-  if (became === "same") return undefined;
+  if (became === "same") {
+    const what = isLabelling ? whyNotLabelled(ground, claim) : undefined;
+    return what === undefined ? undefined : { ...loose, what, repair: again("claim") };
+  }
   const what = {
     gone: "its directory is gone",
     replaced: "another directory is in its place",

@@ -7,7 +7,7 @@ import { exitCodes, type Facts, stateOf } from "./facts.ts";
 /** ASCII; what is null could not be told. */
 export function asJson(facts: Facts): string {
   const state = stateOf(facts);
-  const { at, asRoot, stopRuns, hold, sessions, plumbing, strays, left, looseClaims, checks } = facts;
+  const { at, asRoot, stopRuns, hold, sessions, plumbing, strays, left, looseClaims, selinux, checks } = facts;
   const document = {
     state,
     exitCode: exitCodes[state],
@@ -20,6 +20,7 @@ export function asJson(facts: Facts): string {
     strays,
     unclean: left.map((session) => ({ ...session, reclaim: `ai-tools --reclaim ${pastedPath(session.project)}` })),
     claims: looseClaims,
+    selinux,
     checks,
   };
   const escaped = (character: string) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

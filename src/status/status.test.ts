@@ -30,7 +30,7 @@ describe("a host as it should be", () => {
   test("is idle for root, in one line", async () => {
     expect(await status(healthyHost())).toEqual({
       code: 0,
-      text: "IDLE: nothing at work; all 11 checks of the host passed\n",
+      text: "IDLE: nothing at work; all 13 checks of the host passed\n",
     });
   });
 
@@ -38,7 +38,7 @@ describe("a host as it should be", () => {
     const { code, text } = await status(running(healthyHost()));
     expect(code).toBe(3);
     expect(text).toBe(
-      "RUNNING: 1 session at work; all 11 checks of the host passed\n\n" +
+      "RUNNING: 1 session at work; all 13 checks of the host passed\n\n" +
         "SESSION                     OPERATOR    AGE  PROCESSES  MEMORY  PROJECT\n" +
         "ai-tools-claude-41.service  olga      1h02m          3    512M  /srv/shop\n",
     );
@@ -81,14 +81,14 @@ describe("a host as it should be", () => {
     const host = healthyHost("operator");
     const before = await status(host);
     expect(before.code).toBe(1);
-    expect(firstLine(before)).toBe("UNKNOWN: nothing at work; 4 of 11 checks of the host did not pass");
+    expect(firstLine(before)).toBe("UNKNOWN: nothing at work; 4 of 13 checks of the host did not pass");
     expect(before.text).toContain("as root:\n           ai-tools --status\n");
     const look = "/run/ai-tools/last-look.json";
     host.files.set(look, asRoot.files.get(look) as string);
     host.stats.set(look, { kind: "file", mode: 0o644, uid: 0, nlink: 1, rdev: 0, size: 9 });
     expect(await status(host)).toEqual({
       code: 0,
-      text: "IDLE: nothing at work; all 11 checks of the host passed\n",
+      text: "IDLE: nothing at work; all 13 checks of the host passed\n",
     });
     expect((await status(host, "--json")).text).toContain("(root looked at 2026-01-02T03:20Z)");
   });
@@ -167,7 +167,7 @@ describe("what cannot be seen is unknown, and never idle", () => {
     host.files.set("/proc/1/cgroup", ENOENT);
     const { code, text } = await status(host);
     expect(code).toBe(1);
-    expect(text).toMatch(/^UNKNOWN: nothing at work in the slice, strays CANNOT BE TOLD; 1 of 11 checks/);
+    expect(text).toMatch(/^UNKNOWN: nothing at work in the slice, strays CANNOT BE TOLD; 1 of 13 checks/);
     expect(text).toContain("processes are hidden from you (hidepid): only root sees who runs\n         as root:\n");
   });
 

@@ -3,6 +3,7 @@
 // what it saw, and needs no rights.
 
 import type { Ground } from "../ground/ground.ts";
+import { findSelinux } from "../ground/selinux.ts";
 import { isStopRunning, readHold } from "../hold/gate.ts";
 import { findIdentity } from "../stop/identity.ts";
 import { limits } from "../stop/limits.ts";
@@ -47,7 +48,8 @@ export async function gather(ground: Ground): Promise<Facts> {
   const uid = typeof identity === "string" ? undefined : identity.uid;
   // Without the account its number is not known, and the hierarchy is looked at all the same.
   const slice = findSlice(ground, uid ?? 0);
-  const records = readRecords(ground, uid);
+  const selinux = findSelinux(ground);
+  const records = readRecords(ground, uid, selinux);
   // Where processes are hidden from the caller, they are still counted in the files of their cgroups.
   const hidden = typeof slice === "string" && !asRoot && host.isHidden(slice);
   const visible = typeof slice !== "string" ? slice : hidden && uid !== undefined ? usualSlice(uid) : undefined;
@@ -58,7 +60,7 @@ export async function gather(ground: Ground): Promise<Facts> {
   const stopRuns = isStopRunning(ground);
   const at = new Date(ground.wallClockMs()).toISOString();
   const checks = [host.checkHierarchy(slice, asRoot), host.checkAccount(ground, identity)];
-  checks.push(...(await checksOf(ground, account)), records.check);
+  checks.push(...(await checksOf(ground, account)), host.checkSelinux(selinux), records.check);
   return {
     at,
     asRoot,
@@ -70,20 +72,26 @@ export async function gather(ground: Ground): Promise<Facts> {
     strays: strays ?? null,
     left: records.left,
     looseClaims: records.looseClaims,
+    selinux,
     checks: shareLook(ground, at, checks),
   };
 }
 
 /** What a stop and the sessions rest on; without an account and its slice only what can be told without them. */
 async function checksOf(ground: Ground, account: { uid: number; slice: Slice } | undefined): Promise<Check[]> {
-  const checks = [host.checkPrograms(ground), await checkSudoRule(ground), host.checkLog(ground), checkCron(ground)];
+  const checks = [
+    host.checkPrograms(ground),
+    host.checkLauncher(ground),
+    await checkSudoRule(ground),
+    host.checkLog(ground),
+    checkCron(ground),
+  ];
   if (account !== undefined) {
     const { uid, slice } = account;
     checks.push(checkAt(ground, uid), host.checkLimits(ground, uid, slice), host.checkManager(ground, uid));
     checks.push(host.checkSlice(ground, slice));
   }
-  const selinux = host.checkSelinux(ground);
-  return selinux === undefined ? checks : [...checks, selinux];
+  return checks;
 }
 
 /** Where systemd mounts it. */

@@ -16,7 +16,7 @@ trap 'exit 143' INT TERM HUP
 cp "$bundle" "$scratch/$name.js"
 ground=$here/../../ground
 cp "$here/no-dynamic-loading.c" "$here/own-limits.c" "$here/unfiltered.h" "$here/urgent.c" "$here/../../stop/pidfd.c" \
-  "$ground/native.c" "$ground/hand-back.c" "$ground/hand-back.h" "$scratch/"
+  "$ground"/*.c "$ground"/*.h "$scratch/"
 cd "$scratch"
 # No code comes in at run time: no module loader, no eval.
 # All have the module "pidfd". Only the helper is urgent; the others have the module "native", which the helper does without.
@@ -24,7 +24,7 @@ if [ "$name" = ai-tools-stop ]; then
   own_parts="no-dynamic-loading.c own-limits.c pidfd.c urgent.c"
   modules="-M pidfd,pidfd"
 else
-  own_parts="no-dynamic-loading.c own-limits.c pidfd.c native.c hand-back.c"
+  own_parts="no-dynamic-loading.c own-limits.c pidfd.c native.c project-walk.c hand-back.c relabel.c"
   modules="-M pidfd,pidfd -M native,native"
 fi
 # shellcheck disable=SC2086 # the modules are several words

@@ -61,8 +61,12 @@ export const partsOfPrograms = [
   "src/tooling/build/urgent.c",
   "src/stop/pidfd.c",
   "src/ground/native.c",
+  "src/ground/project-walk.c",
+  "src/ground/project-walk.h",
   "src/ground/hand-back.c",
   "src/ground/hand-back.h",
+  "src/ground/relabel.c",
+  "src/ground/relabel.h",
 ];
 
 /** The engine alone, so that a change of a program's own parts does not build it again. */
