@@ -6,36 +6,42 @@ import type { CommandModule } from "yargs";
 import { withLab } from "../lab/lab.ts";
 import { buildPackage } from "../package/package.ts";
 import { say, step } from "../progress.ts";
-import { forgetEvidence, keepEvidence, runDrill, verdictLine } from "./drill.ts";
+import { type DrillResult, runDrill, verdictLine } from "./drill.ts";
+import { forgetEvidence, keepEvidence } from "./keep.ts";
 
 export const command: CommandModule = {
   command: "start",
   describe: "build all, boot a host, start sessions and stop them all as an operator does; proved from the kernel",
   handler: async () => {
     // Told at the very end, also when this is interrupted, and together with the exit code.
-    let problems = ["it did not come to its end"];
+    const end = { problems: ["it did not come to its end"], kept: "" };
     process.once("exit", (code) => {
-      if (code !== 0 && problems.length === 0) problems = [`exit code ${code}, see above`];
-      say(verdictLine(problems));
+      if (code !== 0 && end.problems.length === 0) end.problems = [`exit code ${code}, see above`];
+      if (end.kept !== "") say(end.kept);
+      say(verdictLine(end.problems));
     });
     process.exitCode = 1;
     await forgetEvidence();
     try {
-      problems = await drillOnFreshHost();
+      const result = await drillOnFreshHost((kept) => {
+        end.kept = kept;
+      });
+      end.problems = result.problems;
     } catch (error) {
-      problems = [error instanceof Error ? error.message.replaceAll("\n", " ") : String(error)];
+      end.problems = [error instanceof Error ? error.message.replaceAll("\n", " ") : String(error)];
       throw error;
     }
-    process.exitCode = problems.length === 0 ? 0 : 1;
+    process.exitCode = end.problems.length === 0 ? 0 : 1;
   },
 };
 
-async function drillOnFreshHost(): Promise<string[]> {
+async function drillOnFreshHost(tell: (kept: string) => void): Promise<DrillResult> {
   const { rpm } = await buildPackage();
   return withLab({}, async ({ hosts: [host] }) => {
     await step("installing the package", () => host.installPackage(rpm));
     const result = await runDrill(host);
-    say(`evidence: ${await keepEvidence(result)}`);
-    return result.problems;
+    const { json, page } = await keepEvidence(result);
+    tell(`evidence: ${json}\nto look at, in any browser: ${page}`);
+    return result;
   });
 }

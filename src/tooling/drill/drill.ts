@@ -2,10 +2,7 @@
 // The drill: on a real host with the package installed it starts sessions, lets an operator stop them all from a
 // terminal, and judges what is left by looking from outside.
 
-import { mkdir, rm, writeFile } from "node:fs/promises";
-
 import type { LabHost } from "../lab/host.ts";
-import { inProject } from "../machine.ts";
 import { say, step } from "../progress.ts";
 import { installTempers } from "../tempers/build-tempers.ts";
 import {
@@ -17,10 +14,13 @@ import {
   startPayloads,
 } from "../tempers/payloads.ts";
 import { type Evidence, problemsOf, stillnessMs } from "./evidence.ts";
-import { look, lookTwice, readTrail, type TrailEntry } from "./observer.ts";
+import { describeHost, look, lookTwice, readLastStop, readTrail, type TrailEntry } from "./observer.ts";
+import { type Circumstances, type DrillRecord, recordOf } from "./record.ts";
 import { showWhileRunning } from "./screen.ts";
+import { startWatching, stopWatching } from "./watch.ts";
 
 const operator = "olga";
+const stopCommand = ["ai-tools", "--stop"];
 /** How far apart the two looks before the stop are: enough for every counter to move by a hundred. */
 const movingMs = 300;
 /** Longest wait for the question, and for the end of the stop after it (its own limits sum up to 40 s). */
@@ -30,36 +30,38 @@ const stopLimitMs = 90_000;
 export interface DrillResult {
   /** Why it failed; empty when it passed. */
   problems: string[];
+  /** Everything that was seen. */
   evidence: Evidence;
+  /** The same for people and for programs that compare drills. */
+  record: DrillRecord;
 }
 
 /** Runs the drill on a host that has the package installed, and says what it saw. Everything it started is ended by the stop or with the host. */
 export async function runDrill(host: LabHost): Promise<DrillResult> {
+  const startedMs = Date.now();
   await installTempers(host);
   const uid = await accountUid(host);
   const { payloads, bystanders } = await step("drill: start sessions and bystanders", () => startEverything(host));
   const before = await lookTwice(host, uid, movingMs);
+  await startWatching(host, uid);
   const dryRun = await step("drill: dry run", () => showDryRun(host));
   const afterDryRun = await look(host, uid);
   const trailBefore = await readTrail(host);
-  const stop = await step("drill: the stop, as the operator sees it", () => stopAsOperator(host));
+  const { answeredMs, ...stop } = await step("drill: the stop, as the operator sees it", () => stopAsOperator(host));
   const after = await lookTwice(host, uid, stillnessMs);
+  const watched = await stopWatching(host);
   const trail = newEntries(trailBefore, await readTrail(host));
-  const evidence: Evidence = { uid, payloads, bystanders, before, dryRun, afterDryRun, stop, after, trail };
-  return { problems: problemsOf(evidence), evidence };
-}
-
-/** Writes everything that a drill saw to `build/drill/NAME.json`. */
-export async function keepEvidence(result: DrillResult, name = "evidence"): Promise<string> {
-  await mkdir(inProject("build", "drill"), { recursive: true });
-  const path = inProject("build", "drill", `${name}.json`);
-  await writeFile(path, `${JSON.stringify({ verdict: verdictLine(result.problems), ...result }, null, 2)}\n`);
-  return path;
-}
-
-/** Removes what an earlier drill saw, so that nobody takes it for this one's. */
-export async function forgetEvidence(): Promise<void> {
-  await rm(inProject("build", "drill", "evidence.json"), { force: true });
+  const evidence: Evidence = { uid, payloads, bystanders, before, dryRun, afterDryRun, stop, watched, after, trail };
+  const circumstances: Circumstances = {
+    startedMs,
+    endedMs: Date.now(),
+    // A virtual machine has a clock of its own.
+    ...(host.kind === "container" ? { answeredMs } : {}),
+    command: stopCommand.join(" "),
+    host: await describeHost(host),
+    lastStop: await readLastStop(host),
+  };
+  return { problems: problemsOf(evidence), evidence, record: await recordOf(evidence, circumstances) };
 }
 
 /** The last line of a drill. */
@@ -96,19 +98,21 @@ async function showDryRun(host: LabHost): Promise<Evidence["dryRun"]> {
   return { code, output: stdout + stderr };
 }
 
-async function stopAsOperator(host: LabHost): Promise<Evidence["stop"]> {
+async function stopAsOperator(host: LabHost): Promise<Evidence["stop"] & { answeredMs: number }> {
   const startedMs = performance.now();
-  say(`${operator}$ ai-tools --stop`);
-  const terminal = host.terminal(["ai-tools", "--stop"], { user: operator });
+  let answeredMs = Number.NaN;
+  say(`${operator}$ ${stopCommand.join(" ")}`);
+  const terminal = host.terminal(stopCommand, { user: operator });
   const screen = await showWhileRunning(
     terminal,
     async () => {
       await terminal.waitFor(/\[Y\/n\]/, questionLimitMs);
+      answeredMs = Date.now();
       terminal.type("\r");
     },
     stopLimitMs,
   );
-  return { caller: operator, seconds: (performance.now() - startedMs) / 1000, ...screen };
+  return { caller: operator, seconds: (performance.now() - startedMs) / 1000, answeredMs, ...screen };
 }
 
 function newEntries(before: Evidence["trail"], all: Evidence["trail"]): Evidence["trail"] {

@@ -37,7 +37,9 @@ function goodStop(): Evidence {
   const entries = ["requested", "killed", "stopped", "manager-restored"].map((result) => ({
     AI_TOOLS_RESULT: result,
     AI_TOOLS_CALLER: "olga",
+    time: new Date(result === "requested" ? 1_000 : 2_000).toISOString(),
   }));
+  const others = { "/system.slice/lab-bystander-operator.service": 1, "/system.slice/lab-bystander-acting.service": 1 };
   return {
     uid,
     payloads: [{ name: "101", temper: "deaf", place: "session", unit: "ai-tools-claude-code-101.service" }],
@@ -47,6 +49,15 @@ function goodStop(): Evidence {
     afterDryRun: lookWith({ account: 3, bystander: 3 }, running),
     stop: { caller: "olga", code: 0, screen: "", seconds: 10 },
     after: [lookWith({ account: 9, bystander: 4 }, restored), lookWith({ account: 9, bystander: 5 }, restored)],
+    watched: {
+      counts: [
+        { atMs: 900, alive: { [session]: 1, [manager]: 1, ...others }, terms: 0 },
+        { atMs: 1_100, alive: { [session]: 1, ...others }, terms: 1 },
+        { atMs: 1_900, alive: { [session]: 0, ...others }, terms: 1 },
+        { atMs: 2_100, alive: { [manager]: 1, ...others }, terms: 1 },
+      ],
+      failure: "",
+    },
     trail: { log: entries, journal: [...entries] },
   };
 }
@@ -119,6 +130,33 @@ describe("a drill fails when", () => {
       "the trail names somebody else",
       (e) => (e.trail.log[0] = { ...e.trail.log[0], AI_TOOLS_CALLER: "root" }),
       /do not name olga/,
+    ],
+    [
+      "the watcher ended too early",
+      (e) => (e.watched.failure = "killed"),
+      /watcher of the stop ended too early: killed/,
+    ],
+    ["nobody watched", (e) => (e.watched.counts = []), /nobody watched the stop to its end/],
+    ["the watcher's last look came before the verdict", (e) => e.watched.counts.pop(), /nobody watched/],
+    [
+      "the watcher did not count a session before the request",
+      (e) => e.watched.counts.shift(),
+      /101 was not counted before the request/,
+    ],
+    [
+      "the watcher counted a session after the verdict",
+      (e) => (e.watched.counts[3] = { atMs: 2_001, alive: { ...e.watched.counts[3]?.alive, [session]: 2 }, terms: 1 }),
+      /2 alive in .*101.service after the stop said that it was done/,
+    ],
+    [
+      "the watcher counted somebody of the account elsewhere",
+      (e) => Object.assign(e.watched.counts[3]?.alive ?? {}, { "/elsewhere": 1 }),
+      /1 alive in \/elsewhere/,
+    ],
+    [
+      "a bystander was away for a moment",
+      (e) => Object.assign(e.watched.counts[2]?.alive ?? {}, { "/system.slice/lab-bystander-operator.service": 0 }),
+      /nobody was alive in .*operator.service/,
     ],
     ["the verdict comes before the request", (e) => e.trail.log.reverse(), /the log is out of order/],
   ];

@@ -76,6 +76,22 @@ export function trailEntries(text: string): TrailEntry[] {
   );
 }
 
+/** What the host is, by names for people; "" is what nobody could tell. */
+export async function describeHost(host: LabHost): Promise<Record<string, string>> {
+  const text = await host.sh(`hostname; (. /etc/os-release; echo "$PRETTY_NAME"); uname -r
+    systemctl --version | sed -n '1s/^systemd \\([0-9]*\\).*/\\1/p'; rpm -q --qf '%{version}-%{release}\\n' ai-tools
+    cat /sys/fs/selinux/enforce 2>/dev/null || echo`);
+  const [name = "", system = "", kernel = "", systemd = "", product = "", enforce = ""] = text.split("\n");
+  const selinux = enforce === "" ? "off" : enforce === "1" ? "enforcing" : "permissive";
+  return { name, system, kernel, systemd, product, selinux };
+}
+
+/** What the helper left for programs that only need to know; null where it left nothing that can be read. */
+export async function readLastStop(host: LabHost): Promise<unknown> {
+  const { code, stdout } = await host.run(["cat", "/run/ai-tools/last-stop.json"]);
+  return code === 0 ? JSON.parse(stdout) : null;
+}
+
 async function processesOf(host: LabHost, uid: number): Promise<SeenProcess[]> {
   // grep's code is 2 for every process that went away between the listing and the reading.
   const status = await host.sh("grep -Es '^(Name|State|Threads|Uid|NSpid):' /proc/[0-9]*/status || true");
