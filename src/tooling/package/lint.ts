@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `npm run check` asks of the package: rpmlint finds nothing that is not on the committed list, every line of
-// the list still matches something, the man pages are clean, and sudo accepts the drop-in.
+// the list still matches something, the man pages and shell scripts are clean, and sudo accepts the drop-in.
 
 import { basename, join } from "node:path";
 import { Refusal } from "../cleanup.ts";
@@ -12,6 +12,7 @@ import { buildPackage } from "./package.ts";
 import { SPEC } from "./source-tree.ts";
 
 const FILTERS = "rpm/ai-tools.rpmlintrc";
+const SHELL_SCRIPTS = ["tests/manual/verify-live-flows.sh", "systemd/ai-tools-generator", "src/run/ai-tools-session"];
 const MAN_PAGES = ["man/ai-tools.1", "man/ai-tools-entrypoint.5", "man/ai-tools-stop.8"];
 
 /**
@@ -20,7 +21,12 @@ const MAN_PAGES = ["man/ai-tools.1", "man/ai-tools-entrypoint.5", "man/ai-tools-
  */
 export async function checkPackage(): Promise<void> {
   await ensurePackages([...packagesFor.check, ...packagesFor.package]);
-  const findings = [...(await manPageFindings()), ...(await sudoersFindings()), ...(await rpmFindings())];
+  const findings = [
+    ...(await manPageFindings()),
+    ...(await shellFindings()),
+    ...(await sudoersFindings()),
+    ...(await rpmFindings()),
+  ];
   if (findings.length > 0) throw new Refusal(findings.join("\n"));
 }
 
@@ -35,6 +41,14 @@ export function manFindings(output: string): string[] {
     .split("\n")
     .filter((line) => line.startsWith("mandoc: "))
     .filter((line) => !/referenced manual not found|outdated mandoc\.db/.test(line));
+}
+
+/** With the files that each of them reads (`shellcheck source=`), whose paths are from the checkout's top. */
+async function shellFindings(): Promise<string[]> {
+  const options = ["--external-sources", `--source-path=${inProject()}`, "--format=gcc"];
+  const scripts = SHELL_SCRIPTS.map((script) => inProject(script));
+  const { output } = await logged("shellcheck", ["shellcheck", ...options, ...scripts], { anyCode: true });
+  return output.split("\n").filter(Boolean);
 }
 
 async function sudoersFindings(): Promise<string[]> {

@@ -26,8 +26,10 @@ const IN_THE_ARCHIVE = [
   ...["src/stop", "src/cli", "src/ground", "src/claim", "src/run", "src/hold", "src/status"],
   "src/tooling/build/compile-quickjs.sh",
   ...partsOfPrograms,
+  "share",
   "sudoers.d",
   "systemd",
+  "tests/manual",
 ];
 const NOT_IN_THE_ARCHIVE = /\.(test|fixture)\.ts$|\/simulation$/;
 
