@@ -9,7 +9,7 @@ import type { LabHost } from "../../src/tooling/lab/host.ts";
 import { openLab } from "../../src/tooling/lab/lab.ts";
 import { inProject } from "../../src/tooling/machine.ts";
 import { buildPackage } from "../../src/tooling/package/package.ts";
-import { labHost } from "./kit/host.ts";
+import { labHost, whichHost } from "./kit/host.ts";
 import { frontDoor, helper } from "./kit/stop.ts";
 
 const dropIn = "/etc/sudoers.d/ai-tools";
@@ -21,6 +21,7 @@ const grants = [`(root) NOPASSWD: ${helper} ""`, `(root) NOPASSWD: ${sessionHelp
 /** Mode, owner, group and path of everything that the package owns, without its licences. */
 const installed = [
   "drwxr-xr-x root:root /etc/ai-tools",
+  "-rw-r--r-- root:root /etc/ai-tools/drill.conf",
   "drwxr-xr-x root:root /etc/ai-tools/entrypoints.d",
   "-rw-r--r-- root:root /etc/ai-tools/entrypoints.d/claude-code.conf.example",
   "-rw-r--r-- root:root /etc/ai-tools/entrypoints.d/codex.conf.example",
@@ -35,7 +36,11 @@ const installed = [
   "drwxr-xr-x root:root /run/ai-tools/stop",
   "-rwxr-xr-x root:root /usr/bin/ai-tools",
   "drwxr-xr-x root:root /usr/lib/ai-tools",
+  "-rwxr-xr-x root:root /usr/lib/ai-tools/ai-tools-session",
   "-rwxr-xr-x root:root /usr/lib/systemd/system-generators/ai-tools-generator",
+  "-rw-r--r-- root:root /usr/lib/systemd/system-preset/80-ai-tools.preset",
+  "-rw-r--r-- root:root /usr/lib/systemd/system/ai-tools-drill.service",
+  "-rw-r--r-- root:root /usr/lib/systemd/system/ai-tools-drill.timer",
   "-rw-r--r-- root:root /usr/lib/systemd/system/ai-tools-ended@.service",
   "-rw-r--r-- root:root /usr/lib/systemd/system/ai-tools-failed@.service",
   "-rw-r--r-- root:root /usr/lib/sysusers.d/ai-tools.conf",
@@ -46,6 +51,12 @@ const installed = [
   "-rwx------ root:root /usr/libexec/ai-tools/ai-tools-hold",
   "-rwx------ root:root /usr/libexec/ai-tools/ai-tools-run",
   "-rwx------ root:root /usr/libexec/ai-tools/ai-tools-stop",
+  "drwxr-xr-x root:root /usr/share/ai-tools",
+  "-rw-r--r-- root:root /usr/share/ai-tools/drill-page.html",
+  ...["checks", "drill", "evidence", "kernel", "leftovers"].map(
+    (part) => `-rw-r--r-- root:root /usr/share/ai-tools/live-${part}.sh`,
+  ),
+  "-rwxr-xr-x root:root /usr/share/ai-tools/verify-live-flows.sh",
   "-rw-r--r-- root:root /usr/share/man/man1/ai-tools.1",
   "-rw-r--r-- root:root /usr/share/man/man5/ai-tools-entrypoint.5",
   "-rw-r--r-- root:root /usr/share/man/man8/ai-tools-stop.8",
@@ -157,7 +168,7 @@ describe("over the life of the package", () => {
   beforeAll(async () => {
     first = process.env[RPM_VARIABLE] ?? (await buildPackage()).rpm;
     lab = await openLab();
-    host = await lab.boot("bookworm");
+    host = await lab.boot(whichHost());
     // Somebody has the preferred number already.
     await host.sh(`useradd --system --uid ${preferredUid} neighbour`);
     await host.installPackage(first);

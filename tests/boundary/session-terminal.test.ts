@@ -134,6 +134,19 @@ describe("without a terminal", () => {
     expect(await recordsOf(host)).toMatchObject([{ ended: { clean: false } }]);
   });
 
+  test("what a session says that goes on after a hang-up still comes to the caller's file", async () => {
+    const path = await claimedProject(host);
+    const shell = await shellEntryPoint(host);
+    const script = "trap '' HUP; echo early; until [ -e finish ]; do sleep 0.2; done; echo late; echo later >&2";
+    const run = `timeout -s HUP 3 /usr/bin/ai-tools --run ${shell} -- -c "${script}" >/tmp/said 2>&1; echo code $?`;
+    const { stdout } = await host.run(["sh", "-c", `cd ${path}; ${run}`], { user: "olga" });
+    expect(stdout).toMatch(/^code 124$/m);
+    expect(await host.sh("cat /tmp/said")).toBe("early\n");
+    await host.sh(`touch ${path}/finish; chmod 666 ${path}/finish`, { user: "olga" });
+    await eventually("it has ended", async () => (await sessionUnits(host)).length === 0);
+    await eventually("all is said", async () => (await host.sh("cat /tmp/said")).startsWith("early\nlate\nlater\n"));
+  });
+
   test("the command killed outright: the session goes on or ends, but is never forgotten", async () => {
     const path = await claimedProject(host);
     const temper = await temperEntryPoint(host, "polite", "7001");

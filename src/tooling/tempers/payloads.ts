@@ -3,6 +3,7 @@
 // can live, and waits until its counters show that it runs.
 
 import type { LabHost } from "../lab/host.ts";
+import { patienceFor } from "../lab/host-names.ts";
 import { countersOnHost, tempersOnHost } from "./build-tempers.ts";
 import { readCounters } from "./counters.ts";
 
@@ -92,7 +93,7 @@ const workersOf: Record<Temper, number> = {
   buried: 1,
 };
 
-/** Longest wait for a payload's counters, in milliseconds: systemd on a busy machine takes a second or two. */
+/** Longest wait for a payload's counters on a container, in milliseconds: systemd on a busy machine takes a second or two. */
 const startLimitMs = 20_000;
 
 /** A payload ends by itself after this many seconds, so that nothing outlives a broken test. */
@@ -217,7 +218,8 @@ function bystanderCommand(kind: Bystander): string {
 
 /** Waits until of each payload as many processes count as belong to it. */
 async function waitForCounters(host: LabHost, workers: ReadonlyMap<string, number>): Promise<void> {
-  const deadline = Date.now() + startLimitMs;
+  const limitMs = startLimitMs * patienceFor(host.hostName);
+  const deadline = Date.now() + limitMs;
   for (;;) {
     const counting = (await readCounters(host)).filter((counter) => counter.ticks > 0);
     const countOf = (name: string) => counting.filter(({ payload }) => payload === name).length;
@@ -225,7 +227,7 @@ async function waitForCounters(host: LabHost, workers: ReadonlyMap<string, numbe
     if (missing.length === 0) return;
     if (Date.now() > deadline) {
       const found = missing.map(([name, wanted]) => `payload ${name}: ${countOf(name)} of ${wanted} processes count`);
-      throw new Error(`${found.join(", ")} after ${startLimitMs} ms`);
+      throw new Error(`${found.join(", ")} after ${limitMs} ms`);
     }
     await new Promise((done) => setTimeout(done, 50));
   }

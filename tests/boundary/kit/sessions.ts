@@ -90,11 +90,15 @@ export async function startSession(
   void ended.then((outcome) => {
     early = outcome;
   });
-  await eventually("a session runs", async () => {
-    unit = (await sessionUnits(host)).find((name) => !before.has(name));
-    if (unit === undefined && early !== undefined) throw new Error(`it ended: ${JSON.stringify(early)}`);
-    return unit !== undefined;
-  });
+  await eventually(
+    "a session runs",
+    async () => {
+      unit = (await sessionUnits(host)).find((name) => !before.has(name));
+      if (unit === undefined && early !== undefined) throw new Error(`it ended: ${JSON.stringify(early)}`);
+      return unit !== undefined;
+    },
+    60_000,
+  );
   return { unit: unit ?? "", ended };
 }
 
