@@ -238,7 +238,8 @@ describe("a session", () => {
 
   test("what had to be killed at its end makes it no clean one", async () => {
     const path = await claimedProject(host);
-    const { code } = await session(path, "(trap '' TERM; while :; do touch late; sleep 0.1; done) & touch made");
+    const deaf = "(trap '' TERM; while :; do touch late; sleep 0.1; done)";
+    const { code } = await session(path, `${deaf} & until [ -e late ]; do sleep 0.05; done`);
     expect(code).toBe(0);
     expect(await sessionUnits(host)).toEqual([]);
     expect(await recordsOf(host)).toMatchObject([{ ended: { clean: false } }]);
