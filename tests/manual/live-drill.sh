@@ -127,7 +127,8 @@ make_project() {
     local temper
     project=$projects/ai-tools-drill.$(head -c 8 /proc/sys/kernel/random/uuid)
     [ ! -e "$project" ] && note project "$operator $project" || return
-    as "$operator" / mkdir -m 700 -- "$project" >"$state/out.claim" 2>&1 || return
+    # With the label that a login would give it: a service's would be that of a home itself.
+    as "$operator" / mkdir -m 700 -Z -- "$project" >"$state/out.claim" 2>&1 || return
     for temper in "${tempers[@]}"; do
         printf '%s\n' "$mark" '[Entrypoint]' Exec=/bin/bash "Description=A drill: ${says[$temper]}" NetworkAccess=no \
             >"$entry_points/drill-$temper.conf" && chmod 644 "$entry_points/drill-$temper.conf" || return
