@@ -3,13 +3,12 @@
 // kept in the cache under a hash of its recipe.
 
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory, isRoot } from "../machine.ts";
 import { logged, step } from "../progress.ts";
 import { ensurePackages } from "../setup/apt.ts";
-import { acquireConfiguration, mirrorOf, mmdebstrapOptions, PACKAGES, RECIPE_FOLDER } from "./debootstrap.ts";
+import { debootstrapOnce, mmdebstrapOptions, PACKAGES, RECIPE_FOLDER } from "./debootstrap.ts";
 import type { Engine } from "./engine.ts";
 
 /** Debian 12 has systemd 252, the generation of EL9; Debian 13 has 257, that of EL10; sid is ahead of Fedora. */
@@ -78,36 +77,18 @@ async function ensureTarball(suite: Suite, hash: string): Promise<string> {
   const tarball = join(cacheDirectory("lab"), `image-${suite}-${hash}.tar`);
   if (existsSync(tarball)) return tarball;
   await ensurePackages(["mmdebstrap"]);
-  await step(`making the ${suite} image (a minute or two)`, () => makeTarball(suite, tarball));
+  await step(`making the ${suite} image (a minute or two)`, () =>
+    debootstrapOnce({
+      suite,
+      kept: tarball,
+      ending: ".tar",
+      options: mmdebstrapOptions,
+      environment: { RECIPE: RECIPE_FOLDER },
+      log: `image-${suite}`,
+    }),
+  );
   const old = readdirSync(cacheDirectory("lab")).filter((name) => name.startsWith(`image-${suite}-`));
   for (const name of old.filter((other) => !other.includes(hash)))
     rmSync(join(cacheDirectory("lab"), name), { force: true });
   return tarball;
-}
-
-/** The trap makes the shell wait for mmdebstrap, which takes its tree away when it is interrupted. */
-const MAKE_ONCE = `
-  trap 'exit 143' INT TERM
-  exec 9>"$TARBALL.lock"
-  flock 9
-  test -e "$TARBALL" || { mmdebstrap "$@" && mv "$UNFINISHED" "$TARBALL"; }`;
-
-/**
- * Made under another name first, so that an interrupted run leaves no half image; the lock lets a second run wait for
- * the first one's image instead of making its own.
- */
-async function makeTarball(suite: Suite, tarball: string): Promise<void> {
-  const work = mkdtempSync(join(tmpdir(), "ai-tools-image-"));
-  const unfinished = `${tarball}.${process.pid}.tar`;
-  try {
-    writeFileSync(join(work, "acquire.conf"), await acquireConfiguration());
-    const options = mmdebstrapOptions(join(work, "acquire.conf"));
-    const source = `deb ${await mirrorOf(suite)} ${suite} main`;
-    await logged(`image-${suite}`, ["sh", "-c", MAKE_ONCE, "sh", ...options, suite, unfinished, source], {
-      env: { RECIPE: RECIPE_FOLDER, TARBALL: tarball, UNFINISHED: unfinished },
-    });
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-    rmSync(unfinished, { force: true });
-  }
 }

@@ -3,11 +3,10 @@
 // machine's own packages and settings stay as they are. Programs run in it by chroot; nothing of it is ever started.
 
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { Refusal } from "../cleanup.ts";
-import { acquireConfiguration, mirrorOf } from "../lab/debootstrap.ts";
+import { debootstrapOnce, treeOptions } from "../lab/debootstrap.ts";
 import { type Suite, suites } from "../lab/image.ts";
 import { cacheDirectory, inProject, isRoot } from "../machine.ts";
 import { type LoggedResult, logged, step } from "../progress.ts";
@@ -36,7 +35,15 @@ export async function ensureTree(suite: Suite): Promise<PolicyTree> {
   const path = join(cacheDirectory("policy"), `tree-${suite}-${tree.hash}`);
   if (!existsSync(path)) {
     await ensurePackages(packagesFor.policy);
-    await step(`making the tree for the SELinux policy of ${suite} (a minute or two)`, () => makeTree(suite, path));
+    await step(`making the tree for the SELinux policy of ${suite} (a minute or two)`, () =>
+      debootstrapOnce({
+        suite,
+        kept: path,
+        options: optionsOf,
+        environment: { PREPARE },
+        log: `policy-tree-${suite}`,
+      }),
+    );
     removeOldTrees(suite, path);
   }
   return { ...tree, path };
@@ -68,36 +75,9 @@ export async function inTree<T>(
   }
 }
 
-/** The trap makes the shell wait for mmdebstrap, which takes its tree away when it is interrupted. */
-const MAKE_ONCE = `
-  trap 'exit 143' INT TERM
-  exec 9>"$TREE.lock"
-  flock 9
-  test -e "$TREE" || { mmdebstrap "$@" && mv "$UNFINISHED" "$TREE"; }`;
-
-async function makeTree(suite: Suite, path: string): Promise<void> {
-  const work = mkdtempSync(join(tmpdir(), "ai-tools-policy-"));
-  const unfinished = `${path}.${process.pid}`;
-  try {
-    writeFileSync(join(work, "acquire.conf"), await acquireConfiguration());
-    const source = `deb ${await mirrorOf(suite)} ${suite} main`;
-    const options = optionsOf(join(work, "acquire.conf"));
-    await logged(`policy-tree-${suite}`, ["sh", "-c", MAKE_ONCE, "sh", ...options, suite, unfinished, source], {
-      env: { PREPARE, TREE: path, UNFINISHED: unfinished },
-    });
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-    rmSync(unfinished, { recursive: true, force: true });
-  }
-}
-
 function optionsOf(aptConfiguration: string): string[] {
   return [
-    "--variant=minbase",
-    `--include=${PACKAGES.join(",")}`,
-    `--aptopt=${aptConfiguration}`,
-    '--aptopt=APT::Install-Recommends "false"',
-    ...["man", "doc", "locale", "info"].map((folder) => `--dpkgopt=path-exclude=/usr/share/${folder}/*`),
+    ...treeOptions(aptConfiguration, PACKAGES),
     `--customize-hook=cp "$PREPARE" "$1/tmp/prepare.sh" && chroot "$1" sh /tmp/prepare.sh && rm "$1/tmp/prepare.sh"`,
   ];
 }
