@@ -4,15 +4,15 @@
 // from types of plain content: what a policy has put under a type of its own stays there.
 
 import type { Ground, Relabelled } from "../ground/ground.ts";
-import { findContext, typeOf, types } from "../ground/selinux.ts";
-import { ENOENT, isErrno } from "../stop/kernel.ts";
+import { findContext, hasSelinux, typeOf, types } from "../ground/selinux.ts";
+import { isErrno } from "../stop/kernel.ts";
 import { printable } from "../stop/printable.ts";
 import type { ClaimRecord } from "./claims.ts";
 import { pastedPath } from "./paths.ts";
 import type { Project } from "./project.ts";
 
 /** Types that say nothing about their content but where it lies. */
-const plain = [
+const plain: readonly string[] = [
   "user_home_t",
   "user_tmp_t",
   "tmp_t",
@@ -24,8 +24,8 @@ const plain = [
   "unlabeled_t",
   "file_t",
   // What a session has moved in from its own home or temporary directory.
-  "ai_tools_home_t",
-  "ai_tools_tmp_t",
+  types.home,
+  types.tmp,
 ];
 
 /** The type that a claim has to remember; undefined: labels are not this host's, or there is nothing to go back to. */
@@ -55,13 +55,13 @@ export function unlabelProject(
   account: number,
   { formerType }: ClaimRecord,
 ): Relabelled | undefined | string {
-  if (formerType === undefined || ground.readText("/sys/fs/selinux/enforce") === ENOENT) return undefined;
-  const ours = [types.project, "ai_tools_home_t", "ai_tools_tmp_t"];
+  if (formerType === undefined || !hasSelinux(ground)) return undefined;
+  const ours = [types.project, types.home, types.tmp];
   return change(ground, project, account, ours, formerType);
 }
 
 function hasType(ground: Ground): boolean | string {
-  if (ground.readText("/sys/fs/selinux/enforce") === ENOENT) return false;
+  if (!hasSelinux(ground)) return false;
   const context = findContext(ground, "object_r", types.project);
   if (isErrno(context)) return `whether SELinux has a type for projects cannot be told (errno ${context})`;
   return context !== undefined;

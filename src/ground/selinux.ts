@@ -14,6 +14,8 @@ export const types = {
   session: "ai_tools_t",
   launcher: "ai_tools_exec_t",
   project: "ai_tools_project_t",
+  home: "ai_tools_home_t",
+  tmp: "ai_tools_tmp_t",
 } as const;
 
 /** Where the kernel answers (selinuxfs). */
@@ -31,6 +33,11 @@ export interface Enabled {
   isDomainPermissive: boolean;
   /** The context of the launcher's file. */
   launcher: string | Errno;
+}
+
+/** Whether this host, or this part of it, has SELinux at all. Unreadable is there. */
+export function hasSelinux(ground: Ground): boolean {
+  return ground.readText(`${kernel}/enforce`) !== ENOENT;
 }
 
 /** Looks; whoever is not root may be told less ("unknown"). */
