@@ -87,6 +87,11 @@ export async function killOfSlice(host: LabHost): Promise<"cgroup-kill" | "per-p
   return code === 0 ? "cgroup-kill" : "per-pid";
 }
 
+/** What a script prints, without empty lines; whether it found all that it looked for is not asked. */
+export async function linesOf(host: LabHost, script: string): Promise<string[]> {
+  return (await host.sh(`${script}; true`)).split("\n").filter((line) => line !== "");
+}
+
 /**
  * Waits for something that the kernel or systemd will say soon.
  * @param limitMs on a container; see `patienceFor`

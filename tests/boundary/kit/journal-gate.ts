@@ -6,12 +6,14 @@ import { expect } from "vitest";
 
 import type { LabHost } from "../../../src/tooling/lab/host.ts";
 import { auditMark, denialsSince } from "./from-inside.ts";
+import { labHost } from "./host.ts";
+import { clearSessions } from "./sessions.ts";
 
 /**
  * Denials of a session's own domain: for files that let a session try what it may not. Whatever another domain is denied
  * is still nobody's announced doing.
  */
-export const deniedToSession = /scontext=\S+:ai_tools_t:/;
+const deniedToSession = /scontext=\S+:ai_tools_t:/;
 
 interface Announced {
   pattern: RegExp;
@@ -25,8 +27,20 @@ export interface JournalGate {
   expectQuiet(): Promise<void>;
 }
 
+/**
+ * What each of these files begins with: this worker's host, with nothing left of earlier sessions, and its gate open.
+ * @param tried what its sessions try and may be denied, told here for the whole file; none where each act tells its own
+ */
+export async function gatedHost(tried?: string): Promise<{ host: LabHost; gate: JournalGate }> {
+  const host = await labHost();
+  await clearSessions(host);
+  const gate = await journalGate(host);
+  if (tried !== undefined) gate.announce(deniedToSession, tried);
+  return { host, gate };
+}
+
 /** Opens the gate: everything that comes later counts. */
-export async function journalGate(host: LabHost): Promise<JournalGate> {
+async function journalGate(host: LabHost): Promise<JournalGate> {
   const announced: Announced[] = [];
   const since = await auditMark(host);
   const cursor = /^-- cursor: (.*)$/m.exec(await host.sh("journalctl --sync; journalctl -n 0 --show-cursor"))?.[1];

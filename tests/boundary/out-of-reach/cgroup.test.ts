@@ -3,7 +3,7 @@
 // thread the slice, or raise what limits it.
 
 import { expect, test } from "vitest";
-
+import { linesOf } from "../kit/facts.ts";
 import {
   type Act,
   type Acts,
@@ -14,26 +14,17 @@ import {
   insiders,
   standingSession,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
-import { clearSessions } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to leave its cgroup");
+const { host, gate } = await gatedHost("a session tries to leave its cgroup");
 const uid = (await host.sh("id -u ai-tools")).trim();
 const root = "/sys/fs/cgroup";
 const CAP_SYS_RESOURCE = 24n;
 const slice = `${root}/user.slice/user-${uid}.slice`;
 
-async function lines(script: string): Promise<string[]> {
-  return (await host.sh(`${script}; true`)).split("\n").filter((line) => line !== "");
-}
-
 /** Every file of this cgroup that its owner may write, and the making of new ones below it. */
 async function onCgroup(directory: string): Promise<Acts> {
-  const files = await lines(`find ${directory} -maxdepth 1 -type f -perm -u+w`);
+  const files = await linesOf(host, `find ${directory} -maxdepth 1 -type f -perm -u+w`);
   expect(files).toContain(`${directory}/cgroup.procs`);
   return {
     ...Object.fromEntries(files.map((path) => [`open ${path}`, ["opened", path] as const])),
@@ -44,7 +35,10 @@ async function onCgroup(directory: string): Promise<Acts> {
 
 test("no file of the slice, of the session's own cgroup, of another unit or of the root can be opened for writing", async () => {
   const session = await standingSession(host);
-  const [other] = await lines(`systemctl show -P ControlGroup dbus.service systemd-journald.service | grep service`);
+  const [other] = await linesOf(
+    host,
+    `systemctl show -P ControlGroup dbus.service systemd-journald.service | grep service`,
+  );
   const places = [slice, `${slice}/${session.unit}`, `${root}${other}`, `${root}/user.slice`, root];
   const acts: Record<string, Act> = Object.assign({}, ...(await Promise.all(places.map(onCgroup))));
   // systemd from 254 on gives it to the unit's user: what is written there only asks to be told of pressure.
@@ -58,7 +52,7 @@ test("no file of the slice, of the session's own cgroup, of another unit or of t
 
 test("no process of the account can move, or be born, into another cgroup", async () => {
   const session = await standingSession(host);
-  const [target] = await lines("systemctl show -P ControlGroup cron.service");
+  const [target] = await linesOf(host, "systemctl show -P ControlGroup cron.service");
   const places = {
     "the root": root,
     "the slice": slice,

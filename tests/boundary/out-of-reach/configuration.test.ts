@@ -3,7 +3,7 @@
 // claims, records, units, drop-ins, and what the generator wrote.
 
 import { afterAll, expect, test } from "vitest";
-
+import { linesOf } from "../kit/facts.ts";
 import {
   type Acts,
   attempt,
@@ -13,22 +13,13 @@ import {
   insiders,
   standingSession,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
-import { clearSessions } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to change what is root's");
+const { host, gate } = await gatedHost("a session tries to change what is root's");
 const uid = (await host.sh("id -u ai-tools")).trim();
 const records = "/var/lib/ai-tools";
 
 afterAll(() => host.sh(`rm -f ${records}/lab-* ${records}/claims/lab-* /etc/ai-tools/entrypoints.d/lab-planted.conf`));
-
-async function lines(script: string): Promise<string[]> {
-  return (await host.sh(`${script}; true`)).split("\n").filter((line) => line !== "");
-}
 
 function onFile(path: string): Acts {
   return {
@@ -56,7 +47,7 @@ function all(acts: Acts[]): Acts {
 }
 
 test("every file and folder of the package", async () => {
-  const owned = await lines("rpm -q --queryformat '[%{FILENAMES}\\n]' ai-tools ai-tools-selinux | grep '^/'");
+  const owned = await linesOf(host, "rpm -q --queryformat '[%{FILENAMES}\\n]' ai-tools ai-tools-selinux | grep '^/'");
   // Where documentation is left out of an installation, rpm names files that are not there.
   const text = await host.sh(
     `while read -r path; do
@@ -79,7 +70,7 @@ test("accounts, rules and lists that root's part reads", async () => {
     ...["/etc/at.deny", "/etc/pam.d/sudo", "/etc/ld.so.cache", "/etc/machine-id"],
   ];
   // Files that a container's engine has mounted cannot be moved, not even by root.
-  const there = await lines(`for path in ${candidates.join(" ")}; do [ -e $path ] && echo $path; done`);
+  const there = await linesOf(host, `for path in ${candidates.join(" ")}; do [ -e $path ] && echo $path; done`);
   expect(there).toEqual(expect.arrayContaining(["/etc/passwd", "/etc/shadow", "/etc/sudoers"]));
   await expectOutOfReach(host, {
     ...all(there.map(onFile)),
@@ -90,25 +81,30 @@ test("accounts, rules and lists that root's part reads", async () => {
 });
 
 test("units and drop-ins, the generated ones too", async () => {
-  const written = await lines(
+  const written = await linesOf(
+    host,
     `find /run/systemd/generator* /run/systemd/system* -type f -path '*${uid}*' -o -type f -name 'ai-tools*'`,
   );
   expect(written).toContain(`/run/systemd/generator/user-${uid}.slice.d/50-ai-tools.conf`);
   expect(written).toContain(`/run/systemd/generator/user@${uid}.service.d/50-ai-tools.conf`);
-  const folders =
-    await lines(`for path in /etc/systemd/system /etc/systemd/user /run/systemd/system /run/systemd/transient \
+  const folders = await linesOf(
+    host,
+    `for path in /etc/systemd/system /etc/systemd/user /run/systemd/system /run/systemd/transient \
       /run/systemd/generator /run/systemd/generator.early /run/systemd/generator.late /run/systemd/system.control \
       /run/systemd/generator/user-${uid}.slice.d /run/systemd/generator/user@${uid}.service.d /run/systemd/units \
       /run/systemd/users /run/systemd/sessions /usr/lib/systemd/system /usr/lib/systemd/system-generators \
-      /etc/tmpfiles.d /run/tmpfiles.d /etc/sysusers.d /run/sysusers.d; do [ -d $path ] && echo $path; done`);
+      /etc/tmpfiles.d /run/tmpfiles.d /etc/sysusers.d /run/sysusers.d; do [ -d $path ] && echo $path; done`,
+  );
   await expectOutOfReach(host, all([...written.map(onFile), ...folders.map(inFolder)]));
 });
 
 test("a session's own record, claim and unit, while it runs", async () => {
   const session = await standingSession(host);
-  const own =
-    await lines(`grep -l ${session.unit} ${records}/sessions/*; grep -l ${await insideProject(host)} ${records}/claims/*
-    ls -d /run/systemd/transient/${session.unit} /run/ai-tools/projects`);
+  const own = await linesOf(
+    host,
+    `grep -l ${session.unit} ${records}/sessions/*; grep -l ${await insideProject(host)} ${records}/claims/*
+    ls -d /run/systemd/transient/${session.unit} /run/ai-tools/projects`,
+  );
   expect(own.length).toBeGreaterThanOrEqual(3);
   const acts = all([
     ...own.map((path) => (path.endsWith("/projects") ? onFolder(path) : onFile(path))),

@@ -16,14 +16,10 @@ import {
   expectAllDone,
   isEnforcing,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { journalGate } from "../kit/journal-gate.ts";
-import { clearSessions } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 
-const host = await labHost();
+const { host, gate } = await gatedHost();
 const enforcing = await isEnforcing(host);
-await clearSessions(host);
-const gate = await journalGate(host);
 
 /** An act and what of it the audit log must show: the class, a permission, and the type of what is denied. */
 interface Walled {

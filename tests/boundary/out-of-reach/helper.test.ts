@@ -12,15 +12,10 @@ import {
   expectOutOfReach,
   standingSession,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
-import { clearSessions } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 import { frontDoor, question } from "../kit/stop.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to reach the helpers");
+const { host, gate } = await gatedHost("a session tries to reach the helpers");
 const folder = "/usr/libexec/ai-tools";
 const names = (await host.sh(`ls ${folder}`)).split("\n").filter((name) => name !== "");
 const decoy = `${folder}/lab-decoy`;

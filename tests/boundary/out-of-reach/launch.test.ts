@@ -5,11 +5,9 @@
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 
 import { isEnforcing } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { journalGate } from "../kit/journal-gate.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 import {
   claimedProject,
-  clearSessions,
   expectDone,
   inDirectory,
   onTerminal,
@@ -19,10 +17,8 @@ import {
   startSession,
 } from "../kit/sessions.ts";
 
-const host = await labHost();
+const { host, gate } = await gatedHost();
 const enforcing = await isEnforcing(host);
-await clearSessions(host);
-const gate = await journalGate(host);
 const project = await claimedProject(host);
 const shell = await shellEntryPoint(host);
 const launcher = "/usr/lib/ai-tools/ai-tools-session";

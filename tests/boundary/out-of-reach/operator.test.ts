@@ -16,14 +16,10 @@ import {
   isEnforcing,
   standingSession,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
-import { atHome, claimedProject, clearSessions, entryPoint, inDirectory } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
+import { atHome, claimedProject, entryPoint, inDirectory } from "../kit/sessions.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to reach an operator's processes, agents and home");
+const { host, gate } = await gatedHost("a session tries to reach an operator's processes, agents and home");
 const olga = (await host.sh("id -u olga")).trim();
 
 /** Where agents of ssh and gpg listen: below a folder of the operator's alone, in /tmp, in the runtime directory, at home. */

@@ -14,15 +14,11 @@ import {
   insideProject,
   insiders,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
-import { clearSessions, inDirectory, shellEntryPoint } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
+import { inDirectory, shellEntryPoint } from "../kit/sessions.ts";
 import { frontDoor, helper } from "../kit/stop.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to plant in every place");
+const { host, gate } = await gatedHost("a session tries to plant in every place");
 const uid = (await host.sh("id -u ai-tools")).trim();
 const passwdHome = "/var/lib/ai-tools";
 const sessionsHome = `${passwdHome}/home`;

@@ -5,15 +5,10 @@
 import { afterAll, describe, expect, test } from "vitest";
 
 import { attempt, expectAllDone, expectAllRefused, expectOutOfReach, insiders } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
-import { clearSessions } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 import { frontDoor, helper } from "../kit/stop.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to become somebody else");
+const { host, gate } = await gatedHost("a session tries to become somebody else");
 const uid = (await host.sh("id -u ai-tools")).trim();
 const setuidProgram = "/opt/lab/lab-setuid-python";
 

@@ -15,15 +15,10 @@ import {
   isEnforcing,
   type Who,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
-import { clearSessions } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 import { journalOf, lastStop, stopWithReport, trailLog } from "../kit/stop.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to reach the trail and the journal");
+const { host, gate } = await gatedHost("a session tries to reach the trail and the journal");
 const folder = "/var/log/ai-tools";
 const uid = (await host.sh("id -u ai-tools")).trim();
 let run = "";

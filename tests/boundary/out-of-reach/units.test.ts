@@ -13,14 +13,9 @@ import {
   expectOutOfReach,
   insiders,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
-import { clearSessions } from "../kit/sessions.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to have units started, and every socket");
+const { host, gate } = await gatedHost("a session tries to have units started, and every socket");
 const marker = "/opt/lab/lab-was-here";
 const unitFile = "/opt/lab/lab-planted.service";
 const crontab = "/opt/lab/lab-crontab";

@@ -17,16 +17,12 @@ import {
   isEnforcing,
   standingSession,
 } from "../kit/from-inside.ts";
-import { labHost } from "../kit/host.ts";
-import { deniedToSession, journalGate } from "../kit/journal-gate.ts";
+import { gatedHost } from "../kit/journal-gate.ts";
 import { clearSessions } from "../kit/sessions.ts";
 import { stopWithReport } from "../kit/stop.ts";
 import { counts } from "../kit/units.ts";
 
-const host = await labHost();
-await clearSessions(host);
-const gate = await journalGate(host);
-gate.announce(deniedToSession, "a session tries to reach the account's manager");
+const { host, gate } = await gatedHost("a session tries to reach the account's manager");
 const uid = (await host.sh("id -u ai-tools")).trim();
 const runtime = `/run/user/${uid}`;
 const slice = `/sys/fs/cgroup/user.slice/user-${uid}.slice`;
