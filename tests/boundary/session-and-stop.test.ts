@@ -124,11 +124,15 @@ describe("the gate", () => {
     const temper = await temperEntryPoint(host, "deaf", "7102");
     const { ended } = await startSession(host, path, [temper]);
     const stopping = stop(host, "--yes");
-    await eventually("it runs", async () =>
-      (await host.sh("ls /run/ai-tools/stop")).split("\n").some((name) => /^\d+-\d+$/.test(name)),
-    );
+    const begun = async () => (await host.sh("ls /run/ai-tools/stop")).match(/^(\d+)-\d+$/m)?.[1];
+    await eventually("it runs", async () => (await begun()) !== undefined);
+    // However slow the host is, the stop is not over before the start has come.
+    const helper = await begun();
     const shell = await shellEntryPoint(host);
-    const refused = await inDirectory(host, path, ["--run", shell, "--", "-c", "true"]);
+    await host.sh(`kill -STOP ${helper}`);
+    const refused = await inDirectory(host, path, ["--run", shell, "--", "-c", "true"]).finally(() =>
+      host.sh(`kill -CONT ${helper}`),
+    );
     expect(refused.code).toBe(125);
     expect(refused.stderr).toMatch(/stop/);
     expect((await stopping).code).toBe(0);

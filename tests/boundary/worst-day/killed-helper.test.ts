@@ -188,17 +188,23 @@ describe("each step that is counted is what it is called:", () => {
     programs: string[];
   }
 
-  /** One stop without a fault, and what strace saw of the helper and of those that it started. */
+  /**
+   * One stop without a fault, and what strace saw of the helper and of those that it started: a file for each process,
+   * since in a common one a call is cut in two wherever another process makes one meanwhile.
+   */
   async function traced(options: readonly string[]): Promise<Traced> {
-    const file = "/run/lab/steps";
+    const folder = "/run/lab/steps";
     const calls = `${forks},execve,getdents64,write,${signals},mkdir,rename,unlink`;
-    await host.sh(`strace -f -y -s 200 -o ${file} -e trace=${calls} ${helper} ${options.join(" ")} >/dev/null`);
-    const lines = (await host.sh(`cat ${file}`)).split("\n").map((line) => /^(\d+) +(.*)$/.exec(line) ?? []);
-    const own = lines[0]?.[1];
-    const ofHelper = lines.filter(([, pid]) => pid === own).map(([, , call = ""]) => call);
-    const children = ofHelper.flatMap((call) => /^(?:<\.\.\. )?(?:v?fork|clone3?)\b.* = (\d+)/.exec(call)?.[1] ?? []);
+    await host.sh(`rm -rf ${folder}; mkdir ${folder}
+      strace -ff -y -s 200 -o ${folder}/of -e trace=${calls} ${helper} ${options.join(" ")} >/dev/null`);
+    const lines = (await host.sh(`cd ${folder}; grep '' of.*`)).trimEnd().split("\n");
+    const processes = Map.groupBy(lines, (line) => /^of\.(\d+):/.exec(line)?.[1] ?? "");
+    const callsOf = (pid: string) => (processes.get(pid) ?? []).map((line) => line.slice(`of.${pid}:`.length));
+    const ofHelper =
+      [...processes.keys()].map(callsOf).find(([first]) => first?.startsWith(`execve("${helper}"`)) ?? [];
+    const children = ofHelper.flatMap((call) => /^(?:v?fork|clone3?)\b.* = (\d+)/.exec(call)?.[1] ?? []);
     const executed = children.map((child) => {
-      const call = lines.find(([, pid, text = ""]) => pid === child && text.startsWith("execve("))?.[2] ?? "";
+      const call = callsOf(child).find((text) => text.startsWith("execve(")) ?? "";
       return call.slice("execve(".length);
     });
     return { calls: ofHelper, programs: executed };
