@@ -117,9 +117,16 @@ function censusIn(lines: string[]): Seen {
     const last = lastNumberIn(line);
     return last === undefined ? [] : [{ index, last }];
   });
+  // A number that is a thread's leads to its process at once, wherever that stands in the order.
+  let processOfThread: number | undefined;
   const looked = after.flatMap((line, index) => {
-    const pid = /openat\(.*"\/proc\/(\d+)\/status"/.exec(line)?.[1];
-    return pid === undefined ? [] : [{ index, pid: Number(pid) }];
+    const pid = Number(/openat\(.*"\/proc\/(\d+)\/status"/.exec(line)?.[1]);
+    if (Number.isNaN(pid)) return [];
+    const isLedTo = pid === processOfThread;
+    const status = after.slice(index + 1, index + 3).find((next) => next.startsWith("read("));
+    const process = Number(/\\nTgid:\\t(\d+)/.exec(status ?? "")?.[1] ?? pid);
+    processOfThread = process === pid ? undefined : process;
+    return isLedTo ? [] : [{ index, pid }];
   });
   const first = looked[0]?.index ?? 0;
   const end = readings.find(({ index }) => index > first)?.index ?? after.length;
